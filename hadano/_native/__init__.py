@@ -1,0 +1,18 @@
+"""The hatch to the compiled kernels: nothing else of hadano imports what lies behind it.
+
+It knows no plain Python stand-ins. Without the compiled code it stops, for a copy that is quietly
+a hundred times slower would be worse.
+"""
+
+try:
+    from hadano._native.chunk import windows
+    from hadano._native.fold import classes, search_form, short_words
+    from hadano._native.merge import fuse
+except ImportError as error:
+    raise ImportError(
+        "hadano's compiled core is missing or was built for another Python: "
+        "run `pip install --force-reinstall hadano`, or `pip install .` in a source tree "
+        "(this needs a C compiler)."
+    ) from error
+
+__all__ = ["classes", "fuse", "search_form", "short_words", "windows"]
