@@ -1,0 +1,115 @@
+"""The audit log: one row a call, and what is left of it when a document is erased.
+
+A row holds the arguments verbatim (`full`), their shape (`redacted`) or nothing (`off`). When the
+document that a call stored is deleted or replaced, the row stays and its arguments become their
+shape; the hash of the content stays with it.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hadano import limits
+from hadano.connection import Connection
+from hadano.types import RequestLog
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One row of audit_log."""
+
+    request_id: str
+    time: str
+    tool: str
+    doc_id: str | None
+    sha256: str | None
+    args: str | None
+    row_count: int
+    duration_ms: float
+    outcome: str
+
+
+_COLUMNS = Entry.__struct_fields__
+_INSERT = f"INSERT INTO audit_log({', '.join(_COLUMNS)}) VALUES({', '.join('?' * len(_COLUMNS))})"
+
+
+def write(db: Connection, entries: list[Entry]) -> None:
+    """Appends the rows, inside the caller's transaction."""
+    for entry in entries:
+        db.run(_INSERT, msgspec.structs.astuple(entry))
+
+
+def arguments(mode: RequestLog, given: object) -> str | None:
+    """What the log keeps of a call's arguments, as JSON."""
+    if mode == "off":
+        return None
+    if mode == "redacted":
+        return _json(shape(given))
+    text = _json(given)
+    return text if len(text) <= limits.AUDIT_ARGS_BYTES_MAX else _json(shape(given))
+
+
+def trace(mode: RequestLog, given: object) -> tuple[str | None, str | None]:
+    """What ties a row to a document, so that its text can be found again to be erased: the id that
+    the arguments name, and the hash of the content that they carry. Only `full` needs either."""
+    if mode != "full" or not isinstance(given, dict):
+        return None, None
+    id, content = given.get("id"), given.get("content")
+    sha256 = None
+    if isinstance(content, str):
+        sha256 = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+    named = isinstance(id, str) and len(id) <= limits.ID_CODEPOINTS_MAX and id.isprintable()
+    return (id if named else None), sha256
+
+
+def scrub(db: Connection, doc_id: str) -> None:
+    """Takes the text of a document that is gone or replaced out of earlier rows: those of calls
+    that stored it, and of calls that tried to store the same content and failed."""
+    for n, args in db.rows(
+        "SELECT n, args FROM audit_log WHERE args IS NOT NULL AND sha256 IS NOT NULL"
+        " AND (doc_id = ?1 OR doc_id IS NULL"
+        " AND sha256 IN (SELECT sha256 FROM audit_log WHERE doc_id = ?1))",
+        (doc_id,),
+    ):
+        db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_scrubbed(args), n))
+
+
+def _scrubbed(args: str) -> str:
+    given = json.loads(args)
+    return _json(shape(given)) if isinstance(given.get("content"), str) else args
+
+
+def shape(given: object) -> Any:
+    """The arguments' names, and the type, length or count of each, without content."""
+    if isinstance(given, dict):
+        return {name: _kind(item) for name, item in given.items()}
+    return _kind(given)
+
+
+def _kind(value: object) -> dict[str, str | int]:
+    if isinstance(value, dict):
+        return {"type": "object", "count": len(value)}
+    if isinstance(value, list):
+        return {"type": "array", "count": len(value)}
+    if isinstance(value, str):
+        return {"type": "string", "length": len(value)}
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if isinstance(value, int | float):
+        return {"type": "number"}
+    return {"type": "null"}
+
+
+def _json(value: object) -> str:
+    """JSON of what a client sent, whatever it sent: a lone surrogate, a number past 64 bits and
+    deep nesting are more than msgspec writes, and the last is no legal argument anyway."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError, RecursionError):
+        pass
+    try:
+        return json.dumps(value)
+    except (ValueError, RecursionError):
+        return json.dumps(shape(value))

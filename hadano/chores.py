@@ -1,0 +1,160 @@
+"""Work behind the calls: integrity at start-up, the write-ahead log, waiting audit rows, erasure.
+
+One thread with a connection of its own, so that no call waits for a disk or for another process
+on account of any of it. Whatever it owes stands in the database or is paid before `close` returns.
+"""
+
+import sys
+import threading
+from collections import deque
+from contextlib import closing
+
+from hadano import audit, ingest, limits, schema, status
+from hadano.connection import Connection
+from hadano.errors import Code, HadanoError
+from hadano.types import IntegrityState
+
+#: How long until work that could not be done is tried again, in seconds: at first, and at most.
+_AGAIN_SECONDS = 0.05
+_AGAIN_SECONDS_MAX = 5.0
+#: Pages of the index that one transaction of background erasure rewrites: some 20 ms.
+_ERASE_PAGES = 64
+
+
+class Housekeeper:
+    """The thread, and what the hall may ask of it. All methods can be called from any thread."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._integrity: IntegrityState = "checking"
+        self._structure_checked = threading.Event()
+        self._wake = threading.Event()
+        self._closing = False
+        self._truncate = False
+        self._wal_grew = True
+        self._erasing = True
+        self._waiting: deque[audit.Entry] = deque()
+        self._db: Connection | None = None
+        self._thread = threading.Thread(target=self._run, name="hadano-chores", daemon=True)
+        self._thread.start()
+
+    @property
+    def integrity(self) -> IntegrityState:
+        """How the file fared at start-up; waits until the structure of its b-trees is known."""
+        self._structure_checked.wait()
+        return self._integrity
+
+    def log_later(self, entry: audit.Entry) -> None:
+        """Takes an audit row that found the write lock held by another process.
+
+        Raises E_TIMEOUT once `AUDIT_WAITING_MAX` rows wait.
+        """
+        if len(self._waiting) >= limits.AUDIT_WAITING_MAX:
+            raise HadanoError(Code.TIMEOUT, "another process held the database for too long")
+        self._waiting.append(entry)
+        self._wake.set()
+
+    def wal_grew(self) -> None:
+        """Has the write-ahead log copied back into the file."""
+        self._wal_grew = True
+        self._wake.set()
+
+    def erase(self) -> None:
+        """Has erasures finished: the log emptied, the index merged where that is owed."""
+        self._truncate = self._erasing = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ends the thread, after the waiting audit rows have been written."""
+        self._closing = True
+        self._wake.set()
+        if self._db is not None:
+            self._db.stop("closing")
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with closing(Connection(self._path)) as db:
+                self._db = db
+                self._check(db)
+                self._keep_house(db)
+        except Exception:
+            self._integrity = "failed"
+            sys.excepthook(*sys.exc_info())
+        finally:
+            self._structure_checked.set()
+
+    def _check(self, db: Connection) -> None:
+        try:
+            if not status.structure_holds(db):
+                self._integrity = "failed"
+                return
+            self._structure_checked.set()
+            self._integrity = "ok" if status.index_agrees(db) else "failed"
+        except HadanoError:
+            if not self._closing:
+                raise
+
+    def _keep_house(self, db: Connection) -> None:
+        delay = _AGAIN_SECONDS
+        while not self._closing:
+            owed = self._work(db)
+            self._wake.wait(delay if owed else None)
+            self._wake.clear()
+            delay = min(delay * 2, _AGAIN_SECONDS_MAX) if owed else _AGAIN_SECONDS
+        db.resume()
+        self._write_waiting(db)
+
+    def _work(self, db: Connection) -> bool:
+        """Does what is owed; True where something could not be done yet. Nothing is written to a
+        damaged file."""
+        if self._integrity == "failed":
+            return False
+        try:
+            self._write_waiting(db)
+            self._erase_index(db)
+            return not self._copy_log(db)
+        except HadanoError:
+            # Held by another process, a full disk, or closing: the work stays owed.
+            return True
+
+    def _write_waiting(self, db: Connection) -> None:
+        while entries := list(self._waiting):
+            with db.change(durable=False):
+                audit.write(db, entries)
+            for _ in entries:
+                self._waiting.popleft()
+
+    def _erase_index(self, db: Connection) -> None:
+        """Merges the index until no delete marker is left, in small transactions, if that is owed.
+
+        The chore counts how often it was asked for: text deleted while the merge was under way may
+        have missed it, and then it starts again.
+        """
+        while self._erasing:
+            owed = db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,))
+            if owed is None:
+                self._erasing = False
+                return
+            more, first = True, True
+            while more:
+                with db.change(durable=False):
+                    more = ingest.erase_step(db, _ERASE_PAGES, first=first)
+                first = False
+                self._write_waiting(db)
+            with db.change():
+                db.run(
+                    "DELETE FROM chores WHERE name = ? AND asked = ?",
+                    (schema.CHORE_ERASE_INDEX, owed),
+                )
+            self._truncate = True
+
+    def _copy_log(self, db: Connection) -> bool:
+        """Copies the write-ahead log into the file, and empties it where text is to be erased or it
+        has grown past what may lie idle. False where another process still needs some of it."""
+        if not self._wal_grew and not self._truncate:
+            return True
+        if not db.checkpoint(truncate=self._truncate):
+            return False
+        self._truncate = self._wal_grew = False
+        return True

@@ -1,0 +1,278 @@
+"""The one place that knows APSW: opening the file, transactions, and SQLite's errors in our words.
+
+What comes out of here is plain tuples and `HadanoError`. No rule of the contract's tools stands
+here, and no SQL that a room could hold.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import apsw
+
+from hadano import limits, schema
+from hadano.errors import Code, HadanoError
+
+Row = tuple[Any, ...]
+
+#: SQLite's failures in the contract's codes. The first class that fits speaks.
+_FAILURES: Final = (
+    (apsw.InterruptError, Code.TIMEOUT, "the call was cut short and undone"),
+    (apsw.BusyError, Code.TIMEOUT, "another process held the database for too long"),
+    (apsw.LockedError, Code.TIMEOUT, "another process held the database for too long"),
+    (apsw.NotADBError, Code.INTEGRITY, "the file is not a database"),
+    (apsw.CorruptError, Code.INTEGRITY, "the database is damaged"),
+    (apsw.FullError, Code.INTERNAL, "the disk is full"),
+    (apsw.ReadOnlyError, Code.INTERNAL, "the database file cannot be written"),
+    (apsw.CantOpenError, Code.INTERNAL, "the database file cannot be opened"),
+    (apsw.PermissionsError, Code.INTERNAL, "the database file cannot be opened"),
+    (apsw.IOError, Code.INTERNAL, "the disk cannot be read or written"),
+    (apsw.NoMemError, Code.INTERNAL, "out of memory"),
+)
+
+
+def translated(error: apsw.Error) -> HadanoError:
+    """The HadanoError that says to a client what `error` means; SQLite's own words stay here."""
+    for kind, code, message in _FAILURES:
+        if isinstance(error, kind):
+            return HadanoError(code, message)
+    return HadanoError(Code.INTERNAL, "the database refused a statement")
+
+
+class Connection:
+    """One connection to one database file, used by one thread at a time.
+
+    `stop` alone may be called from another thread. Every method that touches the file raises
+    HadanoError, with the codes of `_FAILURES`.
+    """
+
+    def __init__(self, path: str, *, vectors: bool = False) -> None:
+        """Opens the file that `path` names, making it (for its owner alone) where there is none,
+        and brings it to the current schema.
+
+        With `vectors` the vector extension is loaded and its table made. Raises HadanoError:
+        E_VALIDATION for a database that is not ours or is newer than this program, E_INTEGRITY
+        for a file that is no database.
+        """
+        self.path = path
+        #: Whether vectors are on for this connection, not only loaded to be deleted.
+        self.vectors = vectors
+        #: Pages in the write-ahead log after this connection's last commit.
+        self.wal_pages = 0
+        self.vec_version: str | None = None
+        self._stopped: str | None = None
+        self._durable = False
+        _make_private(path)
+        try:
+            self._db = apsw.Connection(path)
+            self._db.set_busy_timeout(limits.BUSY_MS_MAX)
+            version = self._recognised()
+            self._db.execute(schema.PRAGMAS)
+            self._db.set_wal_hook(self._note_wal)
+            if version < schema.VERSION:
+                self._migrate()
+        except apsw.Error as error:
+            raise translated(error) from error
+        if vectors:
+            self.load_vectors()
+            with self.change():
+                self.run(schema.VECTORS)
+
+    def _recognised(self) -> int:
+        """The file's schema version, 0 for an empty file; refuses what is not ours, unchanged."""
+        application: int = self._db.pragma("application_id")
+        version: int = self._db.pragma("user_version")
+        if application == schema.APPLICATION_ID:
+            if version > schema.VERSION:
+                raise HadanoError(
+                    Code.VALIDATION,
+                    f"the database has schema version {version}, made by a newer Hadano; "
+                    f"this one knows versions up to {schema.VERSION}",
+                )
+            return version
+        if application or version or self._db.execute("SELECT 1 FROM sqlite_schema").fetchall():
+            raise HadanoError(Code.VALIDATION, "the file is a database that Hadano did not make")
+        return 0
+
+    def _migrate(self) -> None:
+        """Another process may be at it too: the version that counts is read under the lock."""
+        with self.change():
+            version: int = self._db.pragma("user_version")
+            for step in schema.MIGRATIONS[version:]:
+                self._db.execute(step)
+            self._db.pragma("application_id", schema.APPLICATION_ID)
+            self._db.pragma("user_version", schema.VERSION)
+
+    def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def load_vectors(self) -> None:
+        """Loads the vec0 extension into this connection, once."""
+        if self.vec_version is not None:
+            return
+        import sqlite_vec  # costs start-up, and most stores never need it
+
+        try:
+            self._db.enable_load_extension(True)
+            self._db.load_extension(sqlite_vec.loadable_path())
+            self._db.enable_load_extension(False)
+            self.vec_version = self._db.execute("SELECT vec_version()").get
+        except apsw.Error as error:
+            raise HadanoError(Code.INTERNAL, "the vector extension cannot be loaded") from error
+
+    # Statements.
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """All rows of one statement."""
+        self._go_on()
+        try:
+            return self._db.execute(sql, parameters).fetchall()
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of one statement, as they are asked for."""
+        self._go_on()
+        try:
+            yield from self._db.execute(sql, parameters)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """The first row of one statement, None where there is none."""
+        rows = self.rows(sql, parameters)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, None where there is none."""
+        row = self.row(sql, parameters)
+        return row[0] if row else None
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Runs a statement whose rows, if any, do not matter."""
+        self.rows(sql, parameters)
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Runs a statement once for each of `rows`."""
+        self._go_on()
+        try:
+            self._db.executemany(sql, rows)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def inserted(self) -> int:
+        """The row number that the last INSERT of this connection made."""
+        return self._db.last_insert_rowid()
+
+    def changes(self) -> int:
+        """How many rows this connection has changed since it was opened."""
+        return self._db.total_changes()
+
+    # Transactions.
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One state of the database for all the reads inside."""
+        yield from self._transaction("BEGIN")
+
+    @contextmanager
+    def change(self, *, durable: bool = True) -> Iterator[None]:
+        """All the writes inside, or none of them: committed at the end, undone on any exception.
+
+        The write lock is taken first and waited for (see `wait_at_most`). With `durable` the
+        commit has reached the disk before this returns; without, a loss of power can undo it,
+        though nothing else can.
+        """
+        if durable != self._durable:
+            self.run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+        yield from self._transaction("BEGIN IMMEDIATE")
+
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self.run(begin)
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            # SQLite may have rolled back by itself (disk full, interrupt inside a write).
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def wait_at_most(self, milliseconds: int) -> None:
+        """How long a lock is waited for from now on; never longer than `BUSY_MS_MAX`."""
+        self._db.set_busy_timeout(max(0, min(milliseconds, limits.BUSY_MS_MAX)))
+
+    # Cutting a call short.
+
+    def stop(self, why: str) -> None:
+        """Interrupts the statement that runs, and refuses those that follow (E_TIMEOUT, with
+        `why`) until `resume`. Safe to call from another thread, and more than once: SQLite forgets
+        an interrupt that falls between two statements."""
+        self._stopped = why
+        self._db.interrupt()
+
+    def resume(self) -> None:
+        self._stopped = None
+
+    def _go_on(self) -> None:
+        if self._stopped is not None:
+            raise HadanoError(Code.TIMEOUT, self._stopped)
+
+    # The write-ahead log.
+
+    def checkpoint(self, *, truncate: bool) -> bool:
+        """Copies the write-ahead log back into the file; with `truncate`, empties it on disk.
+
+        False where another process's snapshot or lock did not let that be done to the end.
+        """
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            frames, copied = self._db.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            return False
+        except apsw.Error as error:
+            raise translated(error) from error
+        return frames == copied
+
+    def size_bytes(self) -> int:
+        """Bytes on disk: the file and its write-ahead log."""
+        return sum(_file_bytes(self.path + suffix) for suffix in ("", "-wal"))
+
+    def close(self) -> None:
+        """Closes the file. The last connection to it also removes the write-ahead log."""
+        self._stopped = None
+        try:
+            self._db.close()
+        except apsw.Error as error:
+            raise translated(error) from error
+
+
+def sqlite_version() -> str:
+    """Version of the SQLite inside APSW."""
+    return apsw.sqlite_lib_version()
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Whole numbers as a parameter for `IN (SELECT value FROM json_each(?))`: one statement for
+    lists of every length, which SQLite then compiles once."""
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def _make_private(path: str) -> None:
+    """An empty file that only its owner can read, where there is none: SQLite's -wal and -shm
+    files take their mode from it. A file that is there keeps its own mode."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        reason = (error.strerror or "refused").lower()
+        raise HadanoError(Code.INTERNAL, f"the database file cannot be opened: {reason}") from error
+
+
+def _file_bytes(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

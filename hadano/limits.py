@@ -1,0 +1,63 @@
+"""Every number of the contract, each under one name and in one home.
+
+Kept apart from the code that enforces them, so that the manual, the JSON schemas, the tests and
+the checks cannot drift from one another. Nothing here knows what a document is.
+"""
+
+from typing import Final
+
+# Chunking (contract, section 2), in Unicode codepoints.
+CHUNK_CODEPOINTS_MAX: Final = 800
+CHUNK_STRIDE_CODEPOINTS: Final = 700
+
+# Sizes (contract, section 6): past them a call is E_TOO_LARGE.
+CONTENT_BYTES_MAX: Final = 1_048_576
+TITLE_CODEPOINTS_MAX: Final = 512
+QUERY_CODEPOINTS_MAX: Final = 1_024
+TAGS_MAX: Final = 20
+TAG_CODEPOINTS_MAX: Final = 64
+RELATIONS_MAX: Final = 100
+NODE_CODEPOINTS_MAX: Final = 128
+REL_CODEPOINTS_MAX: Final = 64
+
+# Ranges (contract, sections 4, 5 and 6): outside them a call is E_VALIDATION.
+ID_CODEPOINTS_MAX: Final = 256
+TOP_K_DEFAULT: Final = 10
+TOP_K_MAX: Final = 100
+CHUNKS_PER_DOC_DEFAULT: Final = 3
+CHUNKS_PER_DOC_MAX: Final = 20
+SEEDS_MAX: Final = 3
+HOPS_MAX: Final = 3
+GRAPH_EDGES_MAX: Final = 500
+
+# Stage 1 (contract, section 7.5): reciprocal rank fusion, score 1 / (constant + rank).
+# The constant is the one of Cormack, Clarke and Buettcher, SIGIR 2009.
+FUSION_RANKS_MAX: Final = 1_000
+FUSION_CONSTANT: Final = 60
+SCORE_DECIMALS: Final = 4
+
+# Time (contract, sections 2 and 4), in milliseconds.
+CALL_MS_MAX: Final = 2_000
+BUSY_MS_MAX: Final = 5_000
+
+# Ours, not the contract's.
+#: Documents of up to this many chunks are erased from the full-text index at once (FTS5's
+#: secure-delete costs about 30 ms a chunk on 100,000 notes); larger ones leave delete markers that
+#: background merging then removes. 32 KiB of ASCII are 47 chunks.
+ERASE_AT_ONCE_CHUNKS_MAX: Final = 48
+#: Arguments whose JSON is longer than this are logged by their shape even under `full`: they are
+#: more than any call that is within limits can carry.
+AUDIT_ARGS_BYTES_MAX: Final = 8 * CONTENT_BYTES_MAX
+#: Audit rows that wait in memory for another process's write lock.
+AUDIT_WAITING_MAX: Final = 10_000
+#: Pages in the write-ahead log past which it is copied back into the file, in the background.
+WAL_PAGES_MAX: Final = 1_000
+#: Bytes that the write-ahead log keeps on disk once it has been copied back.
+WAL_IDLE_BYTES_MAX: Final = 4 * 1_048_576
+
+if not 0 < CHUNK_STRIDE_CODEPOINTS <= CHUNK_CODEPOINTS_MAX:
+    raise AssertionError("a stride of zero never ends; one longer than the window loses text")
+if not TOP_K_DEFAULT <= TOP_K_MAX <= FUSION_RANKS_MAX:
+    raise AssertionError("a search cannot answer with more documents than it ranks chunks")
+if not CHUNKS_PER_DOC_DEFAULT <= CHUNKS_PER_DOC_MAX <= FUSION_RANKS_MAX:
+    raise AssertionError("a document cannot show more chunks than are ranked")

@@ -1,0 +1,133 @@
+"""From a query to terms: how text becomes what is looked up (contract, sections 7.1 to 7.3).
+
+A pure function of the query. The query is data: nothing in it is an operator.
+
+1. The query's search form is split at white space; sentence punctuation, quotes and brackets at
+   the ends of a piece are dropped, symbols stay. A piece of dashes and asterisks alone (a bullet,
+   a rule, a wildcard) is no term.
+2. Scripts that run on without spaces are cut further. A run of four or more codepoints stands for
+   its overlapping windows: of two codepoints for Han, kana and Hangul, where two characters make
+   a word, of three for the alphabetic ones (Thai, Lao, Khmer, Myanmar ...). Punctuation beside
+   such a run separates like a space, and so does the border to a longer word of another script.
+3. A term of three or more codepoints is looked for anywhere. A shorter one is looked for anywhere
+   where it has a codepoint of an unspaced script, or nothing but symbols; else as a whole word.
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from hadano._native import classes, search_form
+
+# Classes of `hadano._native.classes`.
+SPACE, WORD, JOINED2, JOINED3, SYMBOL, PUNCT = range(6)
+#: What `_runs` calls all that is of no unspaced script.
+OTHER: Final = -1
+
+#: From this many codepoints on, an unspaced run stands for its windows (contract, section 7.2).
+RUN_CODEPOINTS_MIN: Final = 4
+#: A word of another script beside an unspaced run is a term of its own from this length on;
+#: a shorter one belongs to the run: `3月`, `C言語`.
+BESIDE_RUN_CODEPOINTS_MIN: Final = 3
+
+_WINDOW: Final = {JOINED2: 2, JOINED3: 3}
+_ONLY_MARKS: Final = re.compile(r"[*\u2010-\u2015\u2212-]+")
+
+
+class Kind(enum.IntEnum):
+    """How a term is looked up."""
+
+    #: Three or more codepoints, anywhere in title or text.
+    SUBSTRING = 0
+    #: A whole word of one or two codepoints, as the index's column `words` holds it.
+    WORD = 1
+    #: One or two codepoints, anywhere in title or text.
+    ANYWHERE = 2
+
+
+class Term(NamedTuple):
+    kind: Kind
+    text: str
+
+
+def terms(query: str) -> list[Term]:
+    """The query's terms in the order in which they first occur; none for a query without any."""
+    found: dict[str, Term] = {}
+    for piece in lower_ascii(search_form(query)).split():
+        for text in _cut(piece):
+            found.setdefault(text, _term(text))
+    return list(found.values())
+
+
+_CAPITALS: Final = {ord(c): c.lower() for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def lower_ascii(form: str) -> str:
+    """A search form as the index's terms have it: `search_form` leaves ASCII case to FTS5."""
+    return form.lower() if form.isascii() else form.translate(_CAPITALS)
+
+
+def _cut(piece: str) -> list[str]:
+    """What one piece between white space stands for.
+
+    Unspaced runs too short for windows, and words of another script too short to stand alone, stay
+    together where nothing separates them.
+    """
+    codes = classes(piece)
+    mixed = JOINED2 in codes or JOINED3 in codes
+    cut: list[str] = []
+    together = ""
+    for code, run, run_codes in _runs(piece, codes):
+        if code != OTHER and len(run) < RUN_CODEPOINTS_MIN:
+            together += run
+            continue
+        if code != OTHER:
+            cut += [together, *_windows(run, _WINDOW[code])]
+            together = ""
+            continue
+        text = _trimmed(run, run_codes)
+        separates = mixed and WORD not in run_codes
+        if separates or run_codes[0] == PUNCT or len(text) >= BESIDE_RUN_CODEPOINTS_MIN:
+            cut.append(together)
+            together = ""
+        if separates:
+            continue
+        together += text
+        if run_codes[-1] == PUNCT or len(text) >= BESIDE_RUN_CODEPOINTS_MIN:
+            cut.append(together)
+            together = ""
+    cut.append(together)
+    return [text for text in cut if text and not _ONLY_MARKS.fullmatch(text)]
+
+
+def _runs(piece: str, codes: bytes) -> Iterator[tuple[int, str, bytes]]:
+    """Runs of one unspaced class each, and all that stands between them as OTHER."""
+    start = 0
+    for code, group in groupby(codes, lambda code: code if code in _WINDOW else OTHER):
+        end = start + sum(1 for _ in group)
+        yield code, piece[start:end], codes[start:end]
+        start = end
+
+
+def _windows(run: str, size: int) -> list[str]:
+    return [run[start : start + size] for start in range(len(run) - size + 1)]
+
+
+def _trimmed(text: str, codes: bytes) -> str:
+    """The text without punctuation at its ends."""
+    start, end = 0, len(text)
+    while start < end and codes[start] == PUNCT:
+        start += 1
+    while start < end and codes[end - 1] == PUNCT:
+        end -= 1
+    return text[start:end]
+
+
+def _term(text: str) -> Term:
+    if len(text) >= 3:
+        return Term(Kind.SUBSTRING, text)
+    codes = classes(text)
+    whole_word = WORD in codes and JOINED2 not in codes and JOINED3 not in codes
+    return Term(Kind.WORD if whole_word else Kind.ANYWHERE, text)
