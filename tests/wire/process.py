@@ -1,0 +1,116 @@
+"""A server process to talk to, line by line: it is waited for by its pipes and its exit alone."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).parents[2]
+FAKE = ("-m", "tests.wire.fake")
+REAL = ("-m", "hadano.server")
+
+#: A server that says nothing for this long hangs; it is killed, and its test fails.
+PATIENCE_SECONDS = 60
+
+CLIENT = {"name": "a test", "version": "1"}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+}
+
+
+def request(ident: object, method: str, **params: object) -> dict:
+    return {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}
+
+
+def notification(method: str, **params: object) -> dict:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def initialize(version: str = "2025-11-25", ident: object = "init") -> dict:
+    return request(ident, "initialize", protocolVersion=version, capabilities={}, clientInfo=CLIENT)
+
+
+def call(ident: object, tool: str, **arguments: object) -> dict:
+    return request(ident, "tools/call", name=tool, arguments=arguments)
+
+
+def enveloped(message: dict, **changes: object) -> dict:
+    """The message in the envelope of 2026-07-28; `changes` are to its keys, by their last part."""
+    meta = ENVELOPE | {f"io.modelcontextprotocol/{key}": value for key, value in changes.items()}
+    return message | {"params": message["params"] | {"_meta": meta}}
+
+
+class Process:
+    """A server as its client sees it: two pipes, an exit status, and what it says on the side."""
+
+    def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | (environment or {}),
+            cwd=ROOT,
+        )
+        self._patience = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        self._patience.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._patience.cancel()
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            # A dead server may never have read what a test had sent.
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+    def send(self, *messages: object) -> None:
+        """Sends messages, each as one line; bytes as they are."""
+        for message in messages:
+            raw = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+            self._process.stdin.write(raw)
+        self._process.stdin.flush()
+
+    def receive(self) -> object:
+        """The next line of the answers; None at their end."""
+        line = self._process.stdout.readline()
+        if not line:
+            return None
+        assert line.endswith(b"\n")
+        assert not line.endswith(b"\r\n")
+        return json.loads(line.decode())
+
+    def ask(self, message: object) -> object:
+        self.send(message)
+        return self.receive()
+
+    def hear(self, text: str) -> None:
+        """Waits until a line of standard error has the text."""
+        for line in self._process.stderr:
+            if text in line.decode():
+                return
+        raise AssertionError(f"the server ended without saying {text!r}")
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end_input(self) -> None:
+        self._process.stdin.close()
+
+    def finish(self) -> tuple[int, list[object], str]:
+        """Ends the input and waits: the exit status, the answers left, the rest of the errors."""
+        out, err = self._process.communicate()
+        return (
+            self._process.returncode,
+            [json.loads(line) for line in out.splitlines()],
+            err.decode(),
+        )
