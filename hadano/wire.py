@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hadano import __version__, limits
-from hadano.service import UnknownToolError
+from hadano.service import UnknownTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -363,7 +363,7 @@ class Session:
         call = _checked(params, _CallParams)
         try:
             answer = self._service.call(call.name, call.arguments)
-        except UnknownToolError:
+        except UnknownTool:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {call.name}") from None
         return {
             "content": [{"type": "text", "text": answer.content.decode()}],

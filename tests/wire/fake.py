@@ -10,7 +10,7 @@ import threading
 import msgspec
 
 from hadano import server
-from hadano.service import Answer, UnknownToolError
+from hadano.service import Answer, UnknownTool
 
 _ANY = {"type": "object"}
 _SAFE = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
@@ -56,7 +56,7 @@ class Service:
 
     def call(self, tool: str, arguments: object) -> Answer:
         if not any(tool == known.name for known in TOOLS):
-            raise UnknownToolError(tool)
+            raise UnknownTool(tool)
         return getattr(self, f"_{tool}")(arguments)
 
     def cancel(self) -> None:

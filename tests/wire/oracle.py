@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from hadano import wire
-from hadano.service import UnknownToolError
+from hadano.service import UnknownTool
 from tests.wire import fake
 
 _SERVICE = fake.Service()
@@ -38,7 +38,7 @@ async def _list_tools(_, params):
 async def _call_tool(_, params):
     try:
         answer = _SERVICE.call(params.name, params.arguments)
-    except UnknownToolError:
+    except UnknownTool:
         raise MCPError(types.INVALID_PARAMS, "unknown tool") from None
     text = answer.content.decode()
     return types.CallToolResult(
