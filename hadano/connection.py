@@ -68,7 +68,8 @@ class Connection:
             self._db = apsw.Connection(path)
             self._db.set_busy_timeout(limits.BUSY_MS_MAX)
             version = self._recognised()
-            self._db.execute(schema.PRAGMAS)
+            # Read to the end: one of the settings answers with a row, and those after it wait.
+            self._db.execute(schema.PRAGMAS).fetchall()
             self._db.set_wal_hook(self._note_wal)
             if version < schema.VERSION:
                 self._migrate()
@@ -100,7 +101,7 @@ class Connection:
         with self.change():
             version: int = self._db.pragma("user_version")
             for step in schema.MIGRATIONS[version:]:
-                self._db.execute(step)
+                self._db.execute(step).fetchall()
             self._db.pragma("application_id", schema.APPLICATION_ID)
             self._db.pragma("user_version", schema.VERSION)
 
@@ -263,9 +264,12 @@ def listed(numbers: Iterable[int]) -> str:
 
 def _make_private(path: str) -> None:
     """An empty file that only its owner can read, where there is none: SQLite's -wal and -shm
-    files take their mode from it. A file that is there keeps its own mode."""
+    files take their mode from it. A file that is there keeps its own mode, and is not opened:
+    to close it again would drop the locks that this process's other connections hold on it."""
     try:
-        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
     except OSError as error:
         reason = (error.strerror or "refused").lower()
         raise HadanoError(Code.INTERNAL, f"the database file cannot be opened: {reason}") from error
