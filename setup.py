@@ -30,7 +30,12 @@ class BuildExtension(build_ext):
 def kernels() -> list[Extension]:
     """One extension module for every .pyx file of hadano/_native."""
     return [
-        Extension(f"hadano._native.{source.stem}", [source.as_posix()])
+        Extension(
+            f"hadano._native.{source.stem}",
+            [source.as_posix()],
+            include_dirs=[source.parent.as_posix()],
+            depends=[header.as_posix() for header in source.parent.glob("*.h")],
+        )
         for source in sorted(Path("hadano/_native").glob("*.pyx"))
     ]
 
