@@ -179,7 +179,7 @@ class _Growing:
 
     @property
     def blank(self) -> bool:
-        return not self._held or self._held.isspace()
+        return self.size <= wire.LINE_BYTES_MAX and (not self._held or self._held.isspace())
 
     def line(self) -> wire.Line:
         if self.size > wire.LINE_BYTES_MAX:

@@ -43,6 +43,7 @@ TOOLS = (
     Tool("fail", "Fail", "Answers with an error.", _ANY, _ANY, _SAFE),
     Tool("wait", "Wait", "Waits until it is cancelled.", _ANY, _ANY, _SAFE),
     Tool("noise", "Noise", "Prints wherever a library could.", _ANY, _ANY, _SAFE),
+    Tool("flood", "Flood", "Says more on the side than a pipe holds.", _ANY, _ANY, _SAFE),
     Tool("crash", "Crash", "Has a bug.", _ANY, _ANY, _SAFE),
     Tool("size", "Size", "Counts the codepoints of a text.", _ANY, _ANY, _SAFE),
 )
@@ -85,7 +86,12 @@ class Service:
         sys.stdout.write("and again")
         os.write(1, b"and past Python\n")
         os.system("echo a child speaks")
-        return _good({"heard": sys.stdin is None or sys.stdin.read()})
+        return _good({"heard": os.read(0, 1).decode()})
+
+    def _flood(self, _: object) -> Answer:
+        for _ in range(10_000):
+            print("x" * 100, file=sys.stderr)
+        return _good({})
 
     def _crash(self, _: object) -> Answer:
         raise ZeroDivisionError("secret")

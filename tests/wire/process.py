@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Self
 
 ROOT = Path(__file__).parents[2]
-FAKE = ("-m", "tests.wire.fake")
-REAL = ("-m", "hadano.server")
+FAKE = (sys.executable, "-m", "tests.wire.fake")
+REAL = (sys.executable, "-m", "hadano.server")
 
 #: A server that says nothing for this long hangs; it is killed, and its test fails.
 PATIENCE_SECONDS = 60
@@ -46,12 +46,17 @@ def enveloped(message: dict, **changes: object) -> dict:
     return message | {"params": message["params"] | {"_meta": meta}}
 
 
+def as_line(message: object) -> bytes:
+    """The line that a message is sent as; bytes are sent as they are."""
+    return message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+
+
 class Process:
     """A server as its client sees it: two pipes, an exit status, and what it says on the side."""
 
-    def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *command: str, environment: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *arguments],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -73,11 +78,12 @@ class Process:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def send(self, *messages: object) -> None:
-        """Sends messages, each as one line; bytes as they are."""
-        for message in messages:
-            raw = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
-            self._process.stdin.write(raw)
+        self._process.stdin.write(b"".join(map(as_line, messages)))
         self._process.stdin.flush()
 
     def receive(self) -> object:
@@ -93,6 +99,10 @@ class Process:
         self.send(message)
         return self.receive()
 
+    def peek(self) -> None:
+        """Waits until the server has begun to write an answer."""
+        self._process.stdout.peek(1)
+
     def hear(self, text: str) -> None:
         """Waits until a line of standard error has the text."""
         for line in self._process.stderr:
@@ -103,14 +113,14 @@ class Process:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def end_input(self) -> None:
-        self._process.stdin.close()
+    def stop_reading(self) -> None:
+        self._process.stdout.close()
 
-    def finish(self) -> tuple[int, list[object], str]:
-        """Ends the input and waits: the exit status, the answers left, the rest of the errors."""
-        out, err = self._process.communicate()
-        return (
-            self._process.returncode,
-            [json.loads(line) for line in out.splitlines()],
-            err.decode(),
-        )
+    def wait(self) -> int:
+        """The exit status, the input still open and the output unread."""
+        return self._process.wait()
+
+    def finish(self, *messages: object) -> tuple[int, list[object], str]:
+        """Sends the last messages and ends the input: exit status, answers left, rest of errors."""
+        out, err = self._process.communicate(b"".join(map(as_line, messages)))
+        return self._process.returncode, list(map(json.loads, out.splitlines())), err.decode()

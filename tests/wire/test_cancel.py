@@ -1,0 +1,104 @@
+"""Cancelled requests get no answer, all others get theirs, in order."""
+
+import pytest
+
+from hadano.server import Desk
+from hadano.wire import Line, Request, cancelled, read
+from tests.wire.process import as_line, call, initialize, notification, request
+
+
+def cancel(ident):
+    return notification("notifications/cancelled", requestId=ident, reason="a test")
+
+
+def test_a_running_call_is_interrupted_and_gets_no_answer(fake):
+    fake.send(call(1, "wait"))
+    fake.hear("waiting")
+    fake.send(cancel(1))
+    assert fake.ask(request(2, "ping"))["id"] == 2
+
+
+def test_a_waiting_request_is_never_begun(fake):
+    fake.send(call(1, "wait"), call(2, "wait"), request(3, "tools/list"), request(4, "ping"))
+    fake.hear("waiting")
+    fake.send(cancel(3), cancel(2), cancel(1))
+    assert fake.receive()["id"] == 4
+    status, answers, errors = fake.finish()
+    assert (status, answers, errors) == (0, [], "closed\n")
+
+
+def test_a_cancellation_that_comes_late_or_means_nothing_changes_nothing(fake):
+    fake.ask(call(1, "echo"))
+    fake.send(cancel(1), cancel("unknown"), cancel(None), cancel({}), cancel(1.0))
+    fake.send(notification("notifications/cancelled"), request(9, "notifications/cancelled"))
+    assert fake.receive()["error"]["code"] == -32601
+    assert "result" in fake.ask(call(1, "echo"))
+
+
+def test_a_handshake_cannot_be_cancelled(fake):
+    fake.send(call(1, "wait"), initialize(ident=2))
+    fake.hear("waiting")
+    fake.send(cancel(2), cancel(1))
+    assert fake.receive()["id"] == 2
+
+
+def test_an_id_sent_as_text_means_the_number(fake):
+    fake.send(call(1, "wait"))
+    fake.hear("waiting")
+    fake.send(cancel("1"))
+    assert fake.ask(request(2, "ping"))["id"] == 2
+
+
+@pytest.mark.parametrize("ident", [True, 1.0, None, [1], {"id": 1}])
+def test_no_other_type_means_a_request(ident):
+    (message,) = read(as_line(cancel(ident))).messages
+    assert cancelled(message) is None
+
+
+def test_a_call_in_a_batch_is_cancelled_alone(fake):
+    fake.ask(initialize("2025-03-26"))
+    fake.send([request(1, "ping"), call(2, "wait"), call(3, "wait"), request(4, "ping")])
+    fake.hear("waiting")
+    fake.send(cancel(3), cancel(2))
+    assert [answer["id"] for answer in fake.receive()] == [1, 4]
+
+
+def test_an_interrupt_never_reaches_the_next_call():
+    interrupted = []
+    desk = Desk(lambda: interrupted.append(desk))
+    first, second = Request(1, "tools/call", {}), Request(2, "tools/call", {})
+    desk.put(Line([first]), 1)
+    desk.put(Line([second]), 1)
+    assert desk.take().messages == [first]
+    assert desk.begin(first)
+    assert desk.finish(first)
+    desk.cancel(1)
+    assert desk.take().messages == [second]
+    assert desk.begin(second)
+    desk.cancel(1)
+    assert interrupted == []
+    desk.cancel(2)
+    assert interrupted == [desk]
+    assert not desk.finish(second)
+
+
+def test_two_hundred_cancelled_stores_are_complete_or_absent(real):
+    text = "a document that takes its time. " * 3_000
+    for size in range(200):
+        name = f"doc-{size}"
+        content = text[: 400 * size]
+        real.send(
+            call(name, "store_document", id=name, title="t", content=content),
+            cancel(name),
+            call(f"get {name}", "get_document", id=name),
+        )
+        answer = real.receive()
+        if answer["id"] == name:  # The store was faster than its cancellation.
+            answer = real.receive()
+        assert answer["id"] == f"get {name}"
+        found = answer["result"]["structuredContent"]
+        assert found.get("content") == content or found["error"]["code"] == "E_NOT_FOUND"
+    status = real.ask(call("last", "db_status"))["result"]["structuredContent"]
+    stored = real.ask(call("more", "store_document", title="t", content="still writable"))
+    assert "error" not in status
+    assert stored["result"]["isError"] is False
