@@ -6,7 +6,7 @@ here, and no SQL that a room could hold.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import apsw
@@ -15,6 +15,8 @@ from hadano import limits, schema
 from hadano.errors import Code, HadanoError
 
 Row = tuple[Any, ...]
+
+_FLAGS: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 #: SQLite's failures in the contract's codes. The first class that fits speaks.
 _FAILURES: Final = (
@@ -47,13 +49,14 @@ class Connection:
     HadanoError, with the codes of `_FAILURES`.
     """
 
-    def __init__(self, path: str, *, vectors: bool = False) -> None:
+    def __init__(self, path: str, *, vectors: bool = False, reading: bool = False) -> None:
         """Opens the file that `path` names, making it (for its owner alone) where there is none,
         and brings it to the current schema.
 
-        With `vectors` the vector extension is loaded and its table made. Raises HadanoError:
-        E_VALIDATION for a database that is not ours or is newer than this program, E_INTEGRITY
-        for a file that is no database.
+        With `vectors` the vector extension is loaded and its table made. With `reading` the file
+        must be there, and nothing of it changes: not its schema, not its write-ahead log. Raises
+        HadanoError: E_VALIDATION for a database that is not ours or is newer than this program,
+        E_INTEGRITY for a file that is no database.
         """
         self.path = path
         #: Whether vectors are on for this connection, not only loaded to be deleted.
@@ -63,16 +66,16 @@ class Connection:
         self.vec_version: str | None = None
         self._stopped: str | None = None
         self._durable = False
-        _make_private(path)
+        if not reading:
+            _make_private(path)
         try:
-            self._db = apsw.Connection(path)
+            self._db = apsw.Connection(path, flags=_reading_flags(path) if reading else _FLAGS)
             self._db.set_busy_timeout(limits.BUSY_MS_MAX)
             version = self._recognised()
-            # Read to the end: one of the settings answers with a row, and those after it wait.
-            self._db.execute(schema.PRAGMAS).fetchall()
-            self._db.set_wal_hook(self._note_wal)
-            if version < schema.VERSION:
-                self._migrate()
+            if reading:
+                self._only_read(version)
+            else:
+                self._settle(version)
         except apsw.Error as error:
             raise translated(error) from error
         if vectors:
@@ -95,6 +98,18 @@ class Connection:
         if application or version or self._db.execute("SELECT 1 FROM sqlite_schema").fetchall():
             raise HadanoError(Code.VALIDATION, "the file is a database that Hadano did not make")
         return 0
+
+    def _settle(self, version: int) -> None:
+        # Read to the end: one of the settings answers with a row, and those after it wait.
+        self._db.execute(schema.PRAGMAS).fetchall()
+        self._db.set_wal_hook(self._note_wal)
+        if version < schema.VERSION:
+            self._migrate()
+
+    def _only_read(self, version: int) -> None:
+        if version == 0:
+            raise HadanoError(Code.VALIDATION, "the file is empty, no database of Hadano's")
+        self._db.execute("PRAGMA query_only = ON")
 
     def _migrate(self) -> None:
         """Another process may be at it too: the version that counts is read under the lock."""
@@ -222,6 +237,30 @@ class Connection:
         if self._stopped is not None:
             raise HadanoError(Code.TIMEOUT, self._stopped)
 
+    # Copying.
+
+    def copy(self, path: str, pages: int) -> Iterator[tuple[int, int]]:
+        """Copies the database, as it is now, into the empty file `path` names, `pages` pages a
+        step; gives (pages copied, pages in all) after each. The copy needs no log beside it.
+
+        SQLite starts a copy over when another process writes between two steps. It reads one
+        snapshot all through when the source has one open, and then nothing can make it start over;
+        a writer is not held up, only the log grows until the end.
+        """
+        with self.snapshot():
+            self.value(schema.TAKE_SNAPSHOT)
+            try:
+                with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as target:
+                    # A copy that fails is thrown away, and the caller syncs one that does not.
+                    target.execute("PRAGMA journal_mode = OFF").fetchall()
+                    target.execute("PRAGMA synchronous = OFF")
+                    with target.backup("main", self._db, "main") as backup:
+                        while not backup.done:
+                            backup.step(pages)
+                            yield backup.page_count - backup.remaining, backup.page_count
+            except apsw.Error as error:
+                raise translated(error) from error
+
     # The write-ahead log.
 
     def checkpoint(self, *, truncate: bool) -> bool:
@@ -273,6 +312,17 @@ def _make_private(path: str) -> None:
     except OSError as error:
         reason = (error.strerror or "refused").lower()
         raise HadanoError(Code.INTERNAL, f"the database file cannot be opened: {reason}") from error
+
+
+def _reading_flags(path: str) -> int:
+    """How to open a file so that reading leaves no trace: a connection that may write empties the
+    log when it is the last to close, one that may not leaves behind an empty log that was not
+    there. E_VALIDATION where there is no file."""
+    if not os.path.exists(path):
+        raise HadanoError(Code.VALIDATION, "there is no such database file")
+    if os.path.exists(path + "-wal"):
+        return apsw.SQLITE_OPEN_READONLY
+    return apsw.SQLITE_OPEN_READWRITE
 
 
 def _file_bytes(path: str) -> int:

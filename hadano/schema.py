@@ -120,6 +120,9 @@ PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = {limits.WAL_IDLE_BYTES_MAX};
 """
 
+#: BEGIN takes no snapshot, the first read after it does.
+TAKE_SNAPSHOT: Final = "SELECT 1 FROM sqlite_schema"
+
 ASK_FOR_CHORE: Final = (
     "INSERT INTO chores(name, asked) VALUES(?, 1) ON CONFLICT(name) DO UPDATE SET asked = asked + 1"
 )

@@ -43,19 +43,20 @@ class Settings(Struct, frozen=True, kw_only=True):
         )
 
 
-def database_path(given: str) -> str:
-    """The absolute path that `given` names; SettingsError where no file can stand there.
+def database_path(given: str, source: str = "HADANO_DB") -> str:
+    """The absolute path that `given` names; SettingsError where no file can stand there, with
+    `source` saying where the path came from.
 
     Absolute, so that SQLite's own special names (`:memory:`, the empty name) are files like any
     other, and so that a later change of the working folder changes nothing.
     """
     if not given.strip():
-        raise SettingsError("HADANO_DB is blank; it takes the path of the database file")
+        raise SettingsError(f"{source} is blank; it takes the path of the database file")
     path = os.path.abspath(os.path.expanduser(given))
     if os.path.isdir(path):
-        raise SettingsError(f"HADANO_DB names a folder, not a file: {path}")
+        raise SettingsError(f"{source} names a folder, not a file: {path}")
     if not os.path.isdir(os.path.dirname(path)):
-        raise SettingsError(f"HADANO_DB: the folder {os.path.dirname(path)} does not exist")
+        raise SettingsError(f"{source}: the folder {os.path.dirname(path)} does not exist")
     return path
 
 
