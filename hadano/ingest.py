@@ -137,7 +137,7 @@ def _index(db: Connection, n: int, it: StoreDocument) -> None:
         rows.append((n, seq, text, form, words if seq else _with_title(it.title, words)))
     db.run_many("INSERT INTO chunks(doc, seq, text, form, words) VALUES(?, ?, ?, ?, ?)", rows)
     db.run(
-        "INSERT INTO chunks_fts(rowid, title, text, words) SELECT id, title, text, words"
+        "INSERT INTO chunks_fts(rowid, text, title, words) SELECT id, text, title, words"
         " FROM chunks_indexed WHERE id BETWEEN ? AND ?",
         (db.inserted() - last, db.inserted()),
     )
@@ -158,8 +158,8 @@ def _reindex_title(db: Connection, n: int, it: StoreDocument) -> None:
     words = _with_title(it.title, short_words(form, False, bool(seconds)))
     db.run("UPDATE chunks SET words = ? WHERE id = ?", (words, chunk))
     db.run(
-        "INSERT INTO chunks_fts(rowid, title, text, words)"
-        " SELECT id, title, text, words FROM chunks_indexed WHERE id = ?",
+        "INSERT INTO chunks_fts(rowid, text, title, words)"
+        " SELECT id, text, title, words FROM chunks_indexed WHERE id = ?",
         (chunk,),
     )
 

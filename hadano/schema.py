@@ -14,7 +14,8 @@ Three choices shape the rest:
 * What FTS5 indexes is the view `chunks_indexed`. Its texts end in two newlines, so that every
   codepoint heads a trigram and a term of one or two codepoints is a range of the index's terms;
   a newline cannot be part of a term. `words` holds the whole words of one or two codepoints, each
-  between two U+001F, so that each is one trigram.
+  between two U+001F, so that each is one trigram. `text` comes first, for FTS5 writes two bytes
+  more for every row and term of any other column: 92 MB for 100,000 notes.
 """
 
 from typing import Final
@@ -49,15 +50,15 @@ CREATE TABLE chunks(
   UNIQUE(doc, seq)
 ) STRICT;
 
-CREATE VIEW chunks_indexed(id, title, text, words) AS
+CREATE VIEW chunks_indexed(id, text, title, words) AS
 SELECT c.id,
-       CASE c.seq WHEN 0 THEN coalesce(d.title_form, d.title) || char(10, 10) ELSE '' END,
        coalesce(c.form, c.text) || char(10, 10),
+       CASE c.seq WHEN 0 THEN coalesce(d.title_form, d.title) || char(10, 10) ELSE '' END,
        c.words
 FROM chunks AS c JOIN docs AS d ON d.n = c.doc;
 
 CREATE VIRTUAL TABLE chunks_fts USING fts5(
-  title, text, words, content='chunks_indexed', content_rowid='id', tokenize='trigram'
+  text, title, words, content='chunks_indexed', content_rowid='id', tokenize='trigram'
 );
 INSERT INTO chunks_fts(chunks_fts, rank) VALUES('secure-delete', 1);
 

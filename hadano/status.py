@@ -40,7 +40,7 @@ def _count(db: Connection, table: str) -> int:
 
 
 _SIZES = """
-SELECT v.title, v.text, v.words, s.sz
+SELECT v.text, v.title, v.words, s.sz
 FROM chunks_indexed AS v LEFT JOIN chunks_fts_docsize AS s ON s.id = v.id
 """
 _ROWS = "SELECT (SELECT count(*) FROM chunks) = (SELECT count(*) FROM chunks_fts_docsize)"
