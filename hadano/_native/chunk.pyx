@@ -15,12 +15,15 @@ def windows(str text not None, Py_ssize_t size, Py_ssize_t stride):
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
     if length <= size:
         return [text]
-    # ceil((length - size) / stride) windows follow the first; written so that no sum overflows.
+    # 1 + ceil((length - size) / stride)
     cdef Py_ssize_t count = 2 + (length - size - 1) // stride
-    cdef Py_ssize_t index
+    cdef Py_ssize_t index, start
     cdef list cut = PyList_New(count)
+    cdef str window
     for index in range(count):
-        window = PyUnicode_Substring(text, index * stride, min(length, index * stride + size))
-        Py_INCREF(window)
+        start = index * stride
+        # Copies from the text's storage, of whatever width, into the narrowest that holds it.
+        window = PyUnicode_Substring(text, start, min(length, start + size))
+        Py_INCREF(window)  # for the list: PyList_SET_ITEM takes over a reference
         PyList_SET_ITEM(cut, index, window)
     return cut

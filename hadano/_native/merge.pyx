@@ -1,19 +1,148 @@
-# cython: language_level=3
-"""First stand-in of the merging kernel, to be replaced."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Merges a ranking of chunks into a ranking of their documents, by reciprocal ranks.
+
+A function of its arguments: every limit arrives as one, and what a chunk or a document holds is
+not known here.
+"""
+
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport qsort
+
+cdef extern from *:
+    """
+    /* Fibonacci hashing (Knuth, TAOCP 6.4): 2**64 over the golden ratio. */
+    #define GOLDEN 0x9E3779B97F4A7C15ULL
+    """
+    const uint64_t GOLDEN
+
+cdef struct Document:
+    int64_t number
+    double score
+    Py_ssize_t held
+    Py_ssize_t best_rank   # counted from 0
+    Py_ssize_t last_rank
+
+cdef struct Merge:
+    Document* documents    # in the order of their best ranks
+    Py_ssize_t found
+    Py_ssize_t* slots      # hash of a number -> 1 + its index in documents, 0 for none
+    int slots_log2
+    Py_ssize_t* earlier    # rank -> the rank before it that went to the same document
+    int64_t* ranked        # rank -> chunk
 
 
-def fuse(const long long[::1] chunks, const long long[::1] docs, int per_doc, int ranks,
-         int constant, int top):
-    held = {}
-    rank = 0
-    for chunk, doc in zip(chunks, docs, strict=True):
+cdef Document* document_of(Merge* merge, int64_t number, Py_ssize_t rank) noexcept nogil:
+    """The document of that number; one not yet seen is added with this rank as its best."""
+    cdef Py_ssize_t mask = (<Py_ssize_t> 1 << merge.slots_log2) - 1
+    cdef Py_ssize_t slot = (<uint64_t> number * GOLDEN) >> (64 - merge.slots_log2)
+    cdef Document* document
+    while merge.slots[slot]:
+        document = &merge.documents[merge.slots[slot] - 1]
+        if document.number == number:
+            return document
+        slot = (slot + 1) & mask
+    document = &merge.documents[merge.found]
+    merge.found += 1
+    merge.slots[slot] = merge.found
+    document.number = number
+    document.best_rank = rank
+    return document
+
+
+cdef void walk(
+    Merge* merge,
+    const int64_t* chunks,
+    const int64_t* docs,
+    Py_ssize_t length,
+    Py_ssize_t per_doc,
+    Py_ssize_t ranks,
+    Py_ssize_t constant,
+) noexcept nogil:
+    cdef Py_ssize_t i, rank = 0
+    cdef Document* document
+    for i in range(length):
         if rank == ranks:
-            break
-        mine = held.setdefault(doc, [0.0, []])
-        if len(mine[1]) == per_doc:
+            return
+        document = document_of(merge, docs[i], rank)
+        if document.held == per_doc:
             continue
+        merge.ranked[rank] = chunks[i]
+        merge.earlier[rank] = document.last_rank
+        document.last_rank = rank
+        document.held += 1
         rank += 1
-        mine[0] += 1 / (constant + rank)
-        mine[1].append(chunk)
-    order = sorted(held, key=lambda doc: -held[doc][0])
-    return [(doc, held[doc][0], held[doc][1]) for doc in order[:top]], len(order) > top
+        document.score += 1.0 / (constant + rank)
+
+
+cdef int better_first(const void* one, const void* other) noexcept nogil:
+    cdef const Document* left = <const Document*> one
+    cdef const Document* right = <const Document*> other
+    if left.score != right.score:
+        return -1 if left.score > right.score else 1
+    return -1 if left.best_rank < right.best_rank else 1
+
+
+cdef list chunks_of(const Merge* merge, const Document* document):
+    cdef Py_ssize_t rank = document.last_rank, i
+    cdef list held = [None] * document.held
+    for i in range(document.held - 1, -1, -1):
+        held[i] = merge.ranked[rank]
+        rank = merge.earlier[rank]
+    return held
+
+
+def fuse(
+    const int64_t[::1] chunks not None,
+    const int64_t[::1] docs not None,
+    Py_ssize_t per_doc,
+    Py_ssize_t ranks,
+    Py_ssize_t constant,
+    Py_ssize_t top,
+):
+    cdef Py_ssize_t length = chunks.shape[0]
+    if docs.shape[0] != length:
+        raise ValueError("chunks and docs must be of one length")
+    if per_doc < 1 or ranks < 0 or constant < 0 or top < 0:
+        raise ValueError("limits out of range")
+    # No more documents are found than ranks are given: a new document always takes one.
+    cdef Py_ssize_t most = min(ranks, length)
+    if most == 0:
+        return [], False
+    cdef Merge merge = Merge(NULL, 0, NULL, 1, NULL, NULL)
+    while (<Py_ssize_t> 1 << merge.slots_log2) < 2 * most:
+        merge.slots_log2 += 1
+    try:
+        merge.documents = <Document*> allocate(most, sizeof(Document))
+        merge.slots = <Py_ssize_t*> allocate(
+            <Py_ssize_t> 1 << merge.slots_log2, sizeof(Py_ssize_t)
+        )
+        merge.earlier = <Py_ssize_t*> allocate(most, sizeof(Py_ssize_t))
+        merge.ranked = <int64_t*> allocate(most, sizeof(int64_t))
+        with nogil:
+            walk(&merge, &chunks[0], &docs[0], length, per_doc, ranks, constant)
+            qsort(merge.documents, merge.found, sizeof(Document), better_first)
+        return best(&merge, min(top, merge.found)), merge.found > top
+    finally:
+        PyMem_RawFree(merge.documents)
+        PyMem_RawFree(merge.slots)
+        PyMem_RawFree(merge.earlier)
+        PyMem_RawFree(merge.ranked)
+
+
+cdef void* allocate(Py_ssize_t count, size_t size) except NULL:
+    """Zeroed memory."""
+    cdef void* allocated = PyMem_RawCalloc(count, size)
+    if allocated == NULL:
+        raise MemoryError
+    return allocated
+
+
+cdef list best(const Merge* merge, Py_ssize_t count):
+    cdef Py_ssize_t i
+    cdef const Document* document
+    cdef list ordered = []
+    for i in range(count):
+        document = &merge.documents[i]
+        ordered.append((document.number, document.score, chunks_of(merge, document)))
+    return ordered
