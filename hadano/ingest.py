@@ -6,13 +6,14 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 import hashlib
 import os
 from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from hadano import limits, schema
 from hadano._native import search_form, short_words, windows
-from hadano.connection import Connection
+from hadano.connection import Connection, Row
 from hadano.errors import no_document
 from hadano.types import (
     Deleted,
@@ -30,45 +31,60 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+class _Facts(Struct, frozen=True):
+    """What `docs` says of a document beside its text: columns of that table, in this order."""
+
+    title: str
+    tags: str
+    sha256: str
+    created_at: str
+    updated_at: str
+
+
+_HELD = f"SELECT n, {', '.join(_Facts.__struct_fields__)} FROM docs WHERE id = ?"
+
+
 def store(db: Connection, it: StoreDocument) -> tuple[Stored, bool]:
     """Saves a document, or replaces the one of that id whole; also says whether text went away.
 
     The same content keeps its chunk ids; changed content gets new ones, never used before.
     """
     id = os.urandom(16).hex() if it.id is UNSET else it.id
-    sha256 = hashlib.sha256(it.content.encode()).hexdigest()
-    tags = msgspec.json.encode([] if it.tags is UNSET else it.tags).decode()
     moment = now()
-    old = db.row("SELECT n, title, sha256 FROM docs WHERE id = ?", (id,))
-    if old is None:
-        db.run(
-            "INSERT INTO docs(id, title, title_form, tags, sha256, created_at, updated_at, content)"
-            " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-            (id, it.title, _form(it.title), tags, sha256, moment, moment, it.content),
-        )
-        _index(db, db.inserted(), it)
-    else:
-        n, title, old_sha256 = old
-        text_changed, title_changed = sha256 != old_sha256, it.title != title
-        if text_changed:
-            _unindex(db, n)
-            db.run("DELETE FROM chunks WHERE doc = ?", (n,))
-        elif title_changed:
-            db.run("DELETE FROM chunks_fts WHERE rowid = ?", (_first_chunk(db, n),))
-        db.run(
-            "UPDATE docs SET title = ?, title_form = ?, tags = ?, sha256 = ?, updated_at = ?,"
-            " content = ? WHERE n = ?",
-            (it.title, _form(it.title), tags, sha256, moment, it.content, n),
-        )
-        if text_changed:
-            _index(db, n, it)
-        elif title_changed:
-            _reindex_title(db, n, it)
-    _state(db, id, [] if it.relations is UNSET else it.relations)
+    held = db.row(_HELD, (id,))
+    created_at = moment if held is None else _Facts(*held[1:]).created_at
+    new = _facts(it, created_at, moment)
+    _save(db, id, it, held, new)
     chunks = db.value(
         "SELECT count(*) FROM chunks WHERE doc = (SELECT n FROM docs WHERE id = ?)", (id,)
     )
-    return Stored(id=id, chunks=chunks, sha256=sha256), old is not None
+    return Stored(id=id, chunks=chunks, sha256=new.sha256), held is not None
+
+
+def restore(
+    db: Connection, id: str, it: StoreDocument, created_at: str, updated_at: str
+) -> Literal["same", "new", "replaced"]:
+    """Saves a document as `store` does, with an id and times of its own. One that the store holds
+    already, to the last tag, is left untouched."""
+    held = db.row(_HELD, (id,))
+    new = _facts(it, created_at, updated_at)
+    if held is None:
+        _save(db, id, it, held, new)
+        return "new"
+    if _Facts(*held[1:]) == new and relations_of(db, id) == sorted(map(_edge, _relations(it))):
+        return "same"
+    _save(db, id, it, held, new)
+    return "replaced"
+
+
+def relations_of(db: Connection, id: str) -> list[tuple[str, str, str]]:
+    """The relations (src, rel, dst) that a document states, sorted."""
+    return [
+        (src, rel, dst)
+        for src, rel, dst in db.rows(
+            "SELECT src, rel, dst FROM edges WHERE doc_id = ? ORDER BY src, rel, dst", (id,)
+        )
+    ]
 
 
 def get(db: Connection, it: GetDocument) -> Document:
@@ -126,20 +142,82 @@ def _form(text: str) -> str | None:
     return None if form is text or form == text else form
 
 
-def _index(db: Connection, n: int, it: StoreDocument) -> None:
-    """Chunks of a document that has none, and their rows in the full-text index."""
+def _facts(it: StoreDocument, created_at: str, updated_at: str) -> _Facts:
+    return _Facts(
+        title=it.title,
+        tags=msgspec.json.encode([] if it.tags is UNSET else it.tags).decode(),
+        sha256=hashlib.sha256(it.content.encode()).hexdigest(),
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def _save(db: Connection, id: str, it: StoreDocument, held: Row | None, new: _Facts) -> None:
+    """A document and all that is derived from it, in place of the one `held` (a row of `_HELD`)."""
+    title_form = _form(it.title)
+    if held is None:
+        db.run(
+            "INSERT INTO docs(id, title_form, content, title, tags, sha256, created_at, updated_at)"
+            " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+            (id, title_form, it.content, *msgspec.structs.astuple(new)),
+        )
+        _index(db, db.inserted(), it, title_form)
+    else:
+        _replace(db, held, it, title_form, new)
+        db.run("DELETE FROM edges WHERE doc_id = ?", (id,))
+    if relations := _relations(it):
+        db.run_many(
+            "INSERT INTO edges(doc_id, src, rel, dst) VALUES(?, ?, ?, ?)",
+            [(id, *_edge(relation)) for relation in relations],
+        )
+
+
+def _replace(
+    db: Connection, held: Row, it: StoreDocument, title_form: str | None, new: _Facts
+) -> None:
+    n, old = held[0], _Facts(*held[1:])
+    text_changed, title_changed = new.sha256 != old.sha256, new.title != old.title
+    if text_changed:
+        _unindex(db, n)
+        db.run("DELETE FROM chunks WHERE doc = ?", (n,))
+    elif title_changed:
+        db.run("DELETE FROM chunks_fts WHERE rowid = ?", (_first_chunk(db, n),))
+    db.run(
+        "UPDATE docs SET title_form = ?, content = ?, title = ?, tags = ?, sha256 = ?,"
+        " created_at = ?, updated_at = ? WHERE n = ?",
+        (title_form, it.content, *msgspec.structs.astuple(new), n),
+    )
+    if text_changed:
+        _index(db, n, it, title_form)
+    elif title_changed:
+        _reindex_title(db, n, it)
+
+
+def _index(db: Connection, n: int, it: StoreDocument, title_form: str | None) -> None:
+    """Chunks of a document that has none, and their rows in the full-text index.
+
+    The index's rows are given, and not selected from `chunks_indexed` whose rows they are: for an
+    INSERT ... SELECT SQLite opens a savepoint, and at each of those FTS5 writes out what it had
+    gathered in memory, which doubles the time that many documents take.
+    """
     texts = windows(it.content, limits.CHUNK_CODEPOINTS_MAX, limits.CHUNK_STRIDE_CODEPOINTS)
     last = len(texts) - 1
-    rows = []
+    chunks, indexed = [], []
     for seq, text in enumerate(texts):
         form = _form(text)
-        words = short_words(text if form is None else form, seq > 0, seq < last)
-        rows.append((n, seq, text, form, words if seq else _with_title(it.title, words)))
-    db.run_many("INSERT INTO chunks(doc, seq, text, form, words) VALUES(?, ?, ?, ?, ?)", rows)
-    db.run(
-        "INSERT INTO chunks_fts(rowid, text, title, words) SELECT id, text, title, words"
-        " FROM chunks_indexed WHERE id BETWEEN ? AND ?",
-        (db.inserted() - last, db.inserted()),
+        compared = text if form is None else form
+        words = short_words(compared, seq > 0, seq < last)
+        title = ""
+        if seq == 0:
+            words = _with_title(it.title, words)
+            title = (it.title if title_form is None else title_form) + schema.SENTINELS
+        chunks.append((n, seq, text, form, words))
+        indexed.append((title, compared + schema.SENTINELS, words))
+    db.run_many("INSERT INTO chunks(doc, seq, text, form, words) VALUES(?, ?, ?, ?, ?)", chunks)
+    first = db.inserted() - last
+    db.run_many(
+        "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
+        [(first + seq, *columns) for seq, columns in enumerate(indexed)],
     )
 
 
@@ -192,11 +270,9 @@ def _secure_delete(db: Connection, on: bool) -> None:
     db.run("INSERT INTO chunks_fts(chunks_fts, rank) VALUES('secure-delete', ?)", (int(on),))
 
 
-def _state(db: Connection, id: str, relations: list[Relation]) -> None:
-    """The edges that a document states, in place of those it stated before."""
-    db.run("DELETE FROM edges WHERE doc_id = ?", (id,))
-    if relations:
-        db.run_many(
-            "INSERT INTO edges(doc_id, src, rel, dst) VALUES(?, ?, ?, ?)",
-            [(id, relation.src, relation.rel, relation.dst) for relation in relations],
-        )
+def _relations(it: StoreDocument) -> list[Relation]:
+    return [] if it.relations is UNSET else it.relations
+
+
+def _edge(relation: Relation) -> tuple[str, str, str]:
+    return relation.src, relation.rel, relation.dst

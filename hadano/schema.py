@@ -108,6 +108,9 @@ CREATE VIRTUAL TABLE IF NOT EXISTS vec_chunks USING vec0(
 )
 """
 
+#: What the view `chunks_indexed` ends its texts with.
+SENTINELS: Final = "\n\n"
+
 #: Settings of every connection (contract, section 2), and ours: temporary tables stay out of
 #: files, for nobody would erase those; the write-ahead log is copied back in the background and
 #: not by whichever commit fills it, so that no search waits for a disk.
