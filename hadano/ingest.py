@@ -235,7 +235,11 @@ def _reindex_title(db: Connection, n: int, it: StoreDocument) -> None:
     )[0]
     words = _with_title(it.title, short_words(form, False, bool(seconds)))
     db.run("UPDATE chunks SET words = ? WHERE id = ?", (words, chunk))
-    _put_in_index(db, chunk, chunk)
+    db.run(
+        "INSERT INTO chunks_fts(rowid, text, title, words)"
+        " SELECT id, text, title, words FROM chunks_indexed WHERE id = ?",
+        (chunk,),
+    )
 
 
 def _first_chunk(db: Connection, n: int) -> int:
