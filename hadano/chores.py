@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from contextlib import closing
 
-from hadano import audit, ingest, limits, schema, status
+from hadano import audit, ingest, limits, status
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from hadano.types import IntegrityState
@@ -17,8 +17,6 @@ from hadano.types import IntegrityState
 #: How long until work that could not be done is tried again, in seconds: at first, and at most.
 _AGAIN_SECONDS = 0.05
 _AGAIN_SECONDS_MAX = 5.0
-#: Pages of the index that one transaction of background erasure rewrites: some 20 ms.
-_ERASE_PAGES = 64
 
 
 class Housekeeper:
@@ -126,28 +124,17 @@ class Housekeeper:
                 self._waiting.popleft()
 
     def _erase_index(self, db: Connection) -> None:
-        """Merges the index until no delete marker is left, in small transactions, if that is owed.
-
-        The chore counts how often it was asked for: text deleted while the merge was under way may
-        have missed it, and then it starts again.
-        """
-        while self._erasing:
-            owed = db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,))
-            if owed is None:
-                self._erasing = False
-                return
-            more, first = True, True
-            while more:
-                with db.change(durable=False):
-                    more = ingest.erase_step(db, _ERASE_PAGES, first=first)
-                first = False
+        """Merges the index in small transactions until no delete marker is left, if any is."""
+        if not self._erasing:
+            return
+        self._erasing = False
+        try:
+            for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
+                self._truncate = True
                 self._write_waiting(db)
-            with db.change():
-                db.run(
-                    "DELETE FROM chores WHERE name = ? AND asked = ?",
-                    (schema.CHORE_ERASE_INDEX, owed),
-                )
-            self._truncate = True
+        except HadanoError:
+            self._erasing = True
+            raise
 
     def _copy_log(self, db: Connection) -> bool:
         """Copies the write-ahead log into the file, and empties it where text is to be erased or it

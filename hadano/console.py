@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from typing import Final, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Final, Self
 
 from hadano.errors import Code, HadanoError, SettingsError, invalid
 from hadano.types import database_path
@@ -34,6 +35,21 @@ def folder(flag: str, given: str) -> str:
         kind = "is a file, not a folder" if os.path.exists(path) else "does not exist"
         raise invalid(flag, f"the folder {path} {kind}")
     return path
+
+
+@contextmanager
+def reading(flag: str, given: str) -> Iterator[IO[bytes]]:
+    """The file that a flag names, `-` for standard input; E_VALIDATION where there is none."""
+    if given == "-":
+        yield sys.stdin.buffer
+        return
+    path = os.path.expanduser(given)
+    if not os.path.exists(path):
+        raise invalid(flag, f"there is no file {path}")
+    if os.path.isdir(path):
+        raise invalid(flag, f"{path} is a folder, not a file")
+    with open(path, "rb") as stream:
+        yield stream
 
 
 def run(

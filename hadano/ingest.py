@@ -5,6 +5,7 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 
 import hashlib
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -121,7 +122,26 @@ def delete(db: Connection, it: DeleteDocument) -> tuple[Deleted, bool]:
     return Deleted(id=it.id, deleted=True, erased=erased), True
 
 
-def erase_step(db: Connection, pages: int, *, first: bool) -> bool:
+def erase_owed(db: Connection, pages: int) -> Iterator[None]:
+    """Merges the index, `pages` pages and one transaction a step, until no erasure is owed.
+
+    The chore counts how often it was asked for: text deleted while the merge was under way may
+    have missed it, and then it starts again.
+    """
+    while owed := db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,)):
+        more = first = True
+        while more:
+            with db.change(durable=False):
+                more = _erase_step(db, pages, first=first)
+            first = False
+            yield
+        with db.change():
+            db.run(
+                "DELETE FROM chores WHERE name = ? AND asked = ?", (schema.CHORE_ERASE_INDEX, owed)
+            )
+
+
+def _erase_step(db: Connection, pages: int, *, first: bool) -> bool:
     """Merges up to `pages` pages of the full-text index; True while there is more to merge.
 
     Once all segments are one, no delete marker and none of the text it stood for is left. FTS5

@@ -45,6 +45,8 @@ BUSY_MS_MAX: Final = 5_000
 #: secure-delete costs about 30 ms a chunk on 100,000 notes); larger ones leave delete markers that
 #: background merging then removes. 32 KiB of ASCII are 47 chunks.
 ERASE_AT_ONCE_CHUNKS_MAX: Final = 48
+#: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.
+ERASE_PAGES: Final = 64
 #: Arguments whose JSON is longer than this are logged by their shape even under `full`: they are
 #: more than any call that is within limits can carry.
 AUDIT_ARGS_BYTES_MAX: Final = 8 * CONTENT_BYTES_MAX

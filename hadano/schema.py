@@ -108,6 +108,10 @@ CREATE VIRTUAL TABLE IF NOT EXISTS vec_chunks USING vec0(
 )
 """
 
+#: For one transaction of many documents: pages that wait in memory, and not in the log, to be
+#: changed again; 64 MiB.
+BULK_PRAGMAS: Final = "PRAGMA cache_size = -65536"
+
 #: What the view `chunks_indexed` ends its texts with.
 SENTINELS: Final = "\n\n"
 

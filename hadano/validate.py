@@ -39,6 +39,19 @@ def request(kind: type[R], arguments: object) -> R:
     return checked
 
 
+def document(it: StoreDocument) -> None:
+    """Checks a document whose types are right as `request` does; raises what that raises."""
+    _store(it)
+    _store_sizes(it)
+
+
+def refusal(error: msgspec.DecodeError) -> HadanoError:
+    """E_VALIDATION for JSON that is none, or whose fields are of the wrong type."""
+    if isinstance(error, msgspec.ValidationError):
+        return _refusal(str(error))
+    return HadanoError(Code.VALIDATION, "is no JSON, or is cut off")
+
+
 def _nothing(_: Any) -> None:
     pass
 
