@@ -1,0 +1,1 @@
+"""The compiled kernels against their slow twins, on any text."""
