@@ -116,6 +116,9 @@ class Process:
     def stop_reading(self) -> None:
         self._process.stdout.close()
 
+    def end_input(self) -> None:
+        self._process.stdin.close()
+
     def wait(self) -> int:
         """The exit status, the input still open and the output unread."""
         return self._process.wait()
