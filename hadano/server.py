@@ -12,6 +12,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from threading import Condition, Lock, Semaphore, Thread
 from typing import Final
 
@@ -269,6 +270,9 @@ def claim_streams() -> Pipes:
     while null <= 2:
         null = os.dup(null)
     reading, writing = os.dup(0), os.dup(1)
+    if sys.platform != "win32":  # A parent may have made its pipes for a loop that polls.
+        os.set_blocking(reading, True)
+        os.set_blocking(writing, True)
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
@@ -345,9 +349,7 @@ def _parse_arguments(arguments: Sequence[str]) -> None:
 def _start(by_hand: bool, pipes: Pipes) -> int:
     try:
         settings = Settings.from_environment()
-        if by_hand:
-            _explain(settings.path)
-        host(lambda: Service(settings), TOOLS, pipes)
+        host(partial(_opened, settings, by_hand), TOOLS, pipes)
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
@@ -355,6 +357,13 @@ def _start(by_hand: bool, pipes: Pipes) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _opened(settings: Settings, by_hand: bool) -> Service:
+    service = Service(settings)
+    if by_hand:
+        _explain(settings.path)
+    return service
 
 
 def main() -> int:

@@ -137,7 +137,7 @@ def overlong(head: bytes, tail: bytes) -> Line:
     """
     import re  # Rarely needed: kept off the way to the first answer.
 
-    ident = rb'"id"\s*:\s*(-?[0-9]{1,18}|"[^"\\]*")\s*'
+    ident = rb'"id"\s*:\s*(-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]*")\s*'
     found = re.search(rb",\s*" + ident + rb"\}\s*\Z", tail) or re.match(
         rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + ident + rb",", head
     )

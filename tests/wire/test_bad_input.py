@@ -80,6 +80,11 @@ REFUSED = {
         INVALID_REQUEST,
         None,
     ),
+    "a line of 20 MB whose id is no UTF-8": (
+        b'{"jsonrpc":"2.0","id":"\xff","method":"%s"}' % (b"x" * LONG),
+        INVALID_REQUEST,
+        None,
+    ),
     "20 MB of nothing": (b" " * LONG, INVALID_REQUEST, None),
 }
 

@@ -1,11 +1,14 @@
 """Only messages on standard output, in UTF-8, whatever the process is given to live with."""
 
+import json
+import os
 import shlex
+import subprocess
 import sys
 
 import pytest
 
-from tests.wire.process import FAKE, REAL, Process, as_line, call, initialize, request
+from tests.wire.process import FAKE, REAL, ROOT, Process, as_line, call, initialize, request
 
 TEXT = "検索 – ✓ ё 🎵"
 
@@ -97,6 +100,23 @@ def test_a_database_never_gets_a_standard_descriptor(environment, database):
 def test_no_input_is_the_end_of_the_input(environment, descriptors):
     with Process(*closed(descriptors, REAL), environment=environment) as server:
         assert server.wait() == 0
+
+
+@posix
+def test_pipes_that_do_not_block_are_pipes_like_any_other():
+    server_reads, to_server = os.pipe()
+    from_server, server_writes = os.pipe()
+    for end in (server_reads, server_writes):
+        os.set_blocking(end, False)
+    with subprocess.Popen(FAKE, stdin=server_reads, stdout=server_writes, cwd=ROOT) as server:
+        os.close(server_reads)
+        os.close(server_writes)
+        with open(to_server, "wb") as requests, open(from_server, "rb") as answers:
+            requests.write(as_line(initialize()) + as_line(call(1, "echo", text="x" * 200_000)))
+            requests.flush()
+            assert [json.loads(answers.readline())["id"] for _ in range(2)] == ["init", 1]
+            requests.close()
+            assert server.wait() == 0
 
 
 @pytest.mark.parametrize("size", [65_000, 65_537, 1_000_000])
