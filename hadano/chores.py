@@ -25,6 +25,7 @@ class Housekeeper:
     def __init__(self, path: str) -> None:
         self._path = path
         self._integrity: IntegrityState = "checking"
+        self._structure_holds = False
         self._structure_checked = threading.Event()
         self._wake = threading.Event()
         self._closing = False
@@ -41,6 +42,13 @@ class Housekeeper:
         """How the file fared at start-up; waits until the structure of its b-trees is known."""
         self._structure_checked.wait()
         return self._integrity
+
+    @property
+    def structure_holds(self) -> bool:
+        """Whether the b-trees of the file were sound at start-up; where not, nothing may be written
+        to it, for that could destroy what can still be saved. Waits until that is known."""
+        self._structure_checked.wait()
+        return self._structure_holds
 
     def log_later(self, entry: audit.Entry) -> None:
         """Takes an audit row that found the write lock held by another process.
@@ -86,7 +94,9 @@ class Housekeeper:
         try:
             if not status.structure_holds(db):
                 self._integrity = "failed"
+                self._structure_checked.set()
                 return
+            self._structure_holds = True
             self._structure_checked.set()
             self._integrity = "ok" if status.index_agrees(db) else "failed"
         except HadanoError:
@@ -104,13 +114,13 @@ class Housekeeper:
         self._write_waiting(db)
 
     def _work(self, db: Connection) -> bool:
-        """Does what is owed; True where something could not be done yet. Nothing is written to a
-        damaged file."""
-        if self._integrity == "failed":
+        """Does what is owed; True where something could not be done yet."""
+        if not self._structure_holds:
             return False
         try:
             self._write_waiting(db)
-            self._erase_index(db)
+            if self._integrity == "ok":
+                self._erase_index(db)
             return not self._copy_log(db)
         except HadanoError:
             # Held by another process, a full disk, or closing: the work stays owed.
