@@ -42,7 +42,7 @@ def breadth_first(
                 if edge in found:
                     continue
                 if len(found) >= most:
-                    return list(found), True
+                    return list(found)[:most], True
                 found[edge] = None
                 for end in (edge[0], edge[2]):
                     if end not in seen:
