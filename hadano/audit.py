@@ -66,19 +66,26 @@ def trace(mode: RequestLog, given: object) -> tuple[str | None, str | None]:
 
 def scrub(db: Connection, doc_id: str) -> None:
     """Takes the text of a document that is gone or replaced out of earlier rows: those of calls
-    that stored it, and of calls that tried to store the same content and failed."""
-    for n, args in db.rows(
-        "SELECT n, args FROM audit_log WHERE args IS NOT NULL AND sha256 IS NOT NULL"
-        " AND (doc_id = ?1 OR doc_id IS NULL"
-        " AND sha256 IN (SELECT sha256 FROM audit_log WHERE doc_id = ?1))",
-        (doc_id,),
-    ):
-        db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_scrubbed(args), n))
+    that stored it or tried to, under whatever parameter, and of calls that tried to store the same
+    content under an id that does not hold it."""
+    for n, args in db.rows(_TRACES, (doc_id,)):
+        given = json.loads(args)
+        if not _is_shape(given):
+            db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_json(shape(given)), n))
 
 
-def _scrubbed(args: str) -> str:
-    given = json.loads(args)
-    return _json(shape(given)) if isinstance(given.get("content"), str) else args
+_TRACES = """
+SELECT n, args FROM audit_log AS a WHERE args IS NOT NULL AND (
+  doc_id = ?1 AND tool = 'store_document'
+  OR sha256 IN (SELECT sha256 FROM audit_log WHERE doc_id = ?1)
+     AND NOT EXISTS (SELECT 1 FROM docs AS d WHERE d.id = a.doc_id AND d.sha256 = a.sha256)
+)
+"""
+
+
+def _is_shape(given: dict[str, Any]) -> bool:
+    """Whether these are no arguments but their shape: of each, an object with its type."""
+    return all(isinstance(item, dict) and "type" in item for item in given.values())
 
 
 def shape(given: object) -> Any:
