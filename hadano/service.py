@@ -291,12 +291,11 @@ class Service:
         self._housekeeper.erase()
 
     def _refusal(self, call: _Call, error: HadanoError) -> Answer:
-        """The error as an answer, its audit row written where the file may be written at all."""
-        if self._housekeeper.integrity != "failed":
-            try:
-                self._log(self._entry(call, outcome=error.code))
-            except HadanoError:
-                _report()
+        """The error as an answer, its audit row written if that can be done at all."""
+        try:
+            self._log(self._entry(call, outcome=error.code))
+        except HadanoError:
+            _report()
         body = {
             "request_id": call.request_id,
             "error": {"code": error.code, "message": error.message},
@@ -321,7 +320,10 @@ class Service:
         )
 
     def _log(self, entry: audit.Entry) -> None:
-        """Writes an audit row, waiting neither for a disk nor for another process's lock."""
+        """Writes an audit row, waiting neither for a disk nor for another process's lock; none to
+        a file whose b-trees are damaged."""
+        if not self._housekeeper.structure_holds:
+            return
         self._db.wait_at_most(0)
         try:
             with self._db.change(durable=False):
