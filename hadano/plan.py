@@ -55,10 +55,19 @@ class Term(NamedTuple):
 def terms(query: str) -> list[Term]:
     """The query's terms in the order in which they first occur; none for a query without any."""
     found: dict[str, Term] = {}
-    for piece in lower_ascii(search_form(query)).split():
+    for piece in _pieces(query):
         for text in _cut(piece):
             found.setdefault(text, _term(text))
     return list(found.values())
+
+
+def has_terms(query: str) -> bool:
+    """Whether the query has any term; does no more work than it takes to find the first."""
+    return any(map(_cut, _pieces(query)))
+
+
+def _pieces(query: str) -> list[str]:
+    return lower_ascii(search_form(query)).split()
 
 
 _CAPITALS: Final = {ord(c): c.lower() for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from hadano import limits
 from hadano._native import fuse
 from hadano.connection import Connection, listed
-from hadano.errors import invalid
 from hadano.plan import Kind, Term, terms
 from hadano.types import Found, FoundDocument, MatchedChunk, SearchDocuments
 from hadano.varints import varints
@@ -31,11 +30,8 @@ _ANYWHERE = (
 
 
 def search(db: Connection, it: SearchDocuments) -> Found:
-    """The documents that match best. E_VALIDATION for a query without a term."""
-    wanted = terms(it.query)
-    if not wanted:
-        raise invalid("query", "holds no word to look for, only punctuation")
-    chunks, docs = ranking(db, wanted)
+    """The documents that match best."""
+    chunks, docs = ranking(db, terms(it.query))
     found, more = fuse(
         chunks,
         docs,

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from hadano import limits
 from hadano.errors import Code, HadanoError, invalid, too_large
+from hadano.plan import has_terms
 from hadano.types import (
     DeleteDocument,
     GetDocument,
@@ -161,6 +162,8 @@ def _store(it: StoreDocument) -> None:
 
 def _search(it: SearchDocuments) -> None:
     _filled("query", it.query)
+    if not has_terms(it.query):
+        raise invalid("query", "holds no word to look for, only punctuation")
 
 
 def _expand(it: SearchKnowledge) -> None:
