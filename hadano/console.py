@@ -15,6 +15,9 @@ from typing import IO, Final, Self
 from hadano.errors import Code, HadanoError, SettingsError, invalid
 from hadano.types import database_path
 
+#: Says that one more of the things that a bar counts is done.
+Tick = Callable[[], None]
+
 #: How often the bar is drawn at most, in seconds.
 _REDRAW_SECONDS: Final = 0.1
 _BAR_CELLS: Final = 24
@@ -50,6 +53,14 @@ def reading(flag: str, given: str) -> Iterator[IO[bytes]]:
         raise invalid(flag, f"{path} is a folder, not a file")
     with open(path, "rb") as stream:
         yield stream
+
+
+def positive(given: str) -> int:
+    """A flag's value as a number of at least 1; for argparse, which refuses all else."""
+    number = int(given)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def run(

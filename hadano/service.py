@@ -334,6 +334,25 @@ class Service:
             self._housekeeper.log_later(entry)
 
 
+def glance(path: str, id: str) -> tuple[int, str | None]:
+    """How many documents the file at `path` holds, and the content of the one of that id, None
+    where there is none. Nothing of the file changes. HadanoError where it cannot be read."""
+    with contextlib.closing(Connection(path, reading=True)) as db, db.snapshot():
+        try:
+            content = ingest.get(db, GetDocument(id=id)).content
+        except HadanoError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            content = None
+        return status.status(db, DbStatus()).docs, content
+
+
+def bytes_by_table(path: str) -> dict[str, int]:
+    """How many bytes each table and index of the file at `path` takes, largest first."""
+    with contextlib.closing(Connection(path, reading=True)) as db:
+        return status.bytes_by_table(db)
+
+
 def _report() -> None:
     """The exception at hand, with its trace, to standard error, which may be closed."""
     import traceback

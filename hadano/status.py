@@ -39,6 +39,13 @@ def _count(db: Connection, table: str) -> int:
     return count
 
 
+def bytes_by_table(db: Connection) -> dict[str, int]:
+    """How many bytes of the file each table and each index takes, largest first."""
+    return dict(
+        db.rows("SELECT name, sum(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC")
+    )
+
+
 _SIZES = """
 SELECT v.text, v.title, v.words, s.sz
 FROM chunks_indexed AS v LEFT JOIN chunks_fts_docsize AS s ON s.id = v.id
