@@ -1,8 +1,8 @@
 """Writes hadano/_native/unicode_tables.h from the Unicode Character Database.
 
-Run by hand when the Unicode version is to change (it changes what is found, so stores have to be
-indexed again), in a folder where `npm install @unicode/unicode-18.0.0` was run, by a Python that has
-`unicodedata2` of the same version:
+Run by hand when the Unicode version is to change. That changes what is found: stored forms have to
+be made again. It wants a folder where `npm install @unicode/unicode-18.0.0` was run, and a Python
+that has `unicodedata2` of the same version:
 
     python tools/unicode_tables.py hadano/_native/unicode_tables.h
 
@@ -44,9 +44,7 @@ JOINED3_SCRIPTS = {
 ASCII_PUNCTUATION = "\"'`.,;:!?"
 OTHER_PUNCTUATION = "\N{HORIZONTAL ELLIPSIS}\N{KATAKANA MIDDLE DOT}\N{MIDDLE DOT}¡¿"
 
-APOSTROPHES = "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}" + (
-    "\N{MODIFIER LETTER APOSTROPHE}"
-)
+APOSTROPHES = "\u2018\u2019\N{MODIFIER LETTER APOSTROPHE}"
 DOTLESS = {"\N{LATIN SMALL LETTER DOTLESS I}": "i", "\N{LATIN SMALL LETTER DOTLESS J}": "j"}
 YPOGEGRAMMENI = "\N{COMBINING GREEK YPOGEGRAMMENI}"
 
@@ -80,7 +78,10 @@ HEADER = """\
 
 #include <stdint.h>
 
-enum {{ CHANGES = {CHANGES}, MARK = {MARK}, LATIN = {LATIN}, COMPOSES = {COMPOSES}, COMPOSITE = {COMPOSITE} }};
+enum {{
+    CHANGES = {CHANGES}, MARK = {MARK}, LATIN = {LATIN},
+    COMPOSES = {COMPOSES}, COMPOSITE = {COMPOSITE}
+}};
 enum {{ MAPPED_MAX = {mapped_max}, COMPOSITIONS_COUNT = {compositions_count} }};
 
 typedef struct {{ uint8_t word_class, flags, combining; }} Properties;

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
 """Cuts a text into overlapping windows, counted in codepoints.
 
 A function of its arguments: how large a window is, and what becomes of it, is not known here.

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
 """The form in which texts are indexed and compared, and the words that FTS5's trigrams miss.
 
 Knows Unicode by tables of its own (unicode_tables.h), never by the running Python's, so that a
@@ -137,14 +137,16 @@ cdef struct Draft:
     bint latin          # that starter is a Latin letter
 
 
-cdef int reserve(Draft* draft, Py_ssize_t extra) except -1 nogil:
+cdef inline int reserve(Draft* draft, Py_ssize_t extra) except -1 nogil:
     """Make room for so many codepoints more."""
-    cdef Py_ssize_t capacity
-    cdef void* grown
-    if draft.capacity - draft.length >= extra:
-        return 0
-    capacity = draft.capacity + draft.capacity // 2 + extra
-    grown = PyMem_RawRealloc(draft.codepoints, capacity * sizeof(uint32_t))
+    if draft.capacity - draft.length < extra:
+        grow(draft, extra)
+    return 0
+
+
+cdef int grow(Draft* draft, Py_ssize_t extra) except -1 nogil:
+    cdef Py_ssize_t capacity = draft.capacity + draft.capacity // 2 + extra
+    cdef void* grown = PyMem_RawRealloc(draft.codepoints, capacity * sizeof(uint32_t))
     if grown == NULL:
         with gil:
             raise MemoryError
@@ -230,13 +232,17 @@ cdef int order_many_marks(uint32_t* marks, Py_ssize_t count) except -1 nogil:
     return 0
 
 
-cdef int settle(Draft* draft) except -1 nogil:
+cdef inline int settle(Draft* draft) except -1 nogil:
     """Order the marks behind the last starter and compose them with it."""
+    if draft.length > draft.starter + 1:
+        settle_marks(draft)
+    return 0
+
+
+cdef int settle_marks(Draft* draft) except -1 nogil:
     cdef Py_ssize_t first = draft.starter + 1, kept = first, i
     cdef uint32_t mark, composite
     cdef uint8_t combining, combining_before = 0
-    if first == draft.length:
-        return 0
     order_marks(draft.codepoints + first, draft.length - first)
     for i in range(first, draft.length):
         mark = draft.codepoints[i]
@@ -258,7 +264,7 @@ cdef int settle(Draft* draft) except -1 nogil:
     return 0
 
 
-cdef int add(Draft* draft, uint32_t c) except -1 nogil:
+cdef inline int add(Draft* draft, uint32_t c) except -1 nogil:
     """Add a codepoint of a mapped sequence."""
     cdef const Properties* now = properties_of(c)
     cdef uint32_t composite

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
 """Merges a ranking of chunks into a ranking of their documents, by reciprocal ranks.
 
 A function of its arguments: every limit arrives as one, and what a chunk or a document holds is

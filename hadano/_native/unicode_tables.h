@@ -11,7 +11,10 @@
 
 #include <stdint.h>
 
-enum { CHANGES = 1, MARK = 2, LATIN = 4, COMPOSES = 8, COMPOSITE = 16 };
+enum {
+    CHANGES = 1, MARK = 2, LATIN = 4,
+    COMPOSES = 8, COMPOSITE = 16
+};
 enum { MAPPED_MAX = 18, COMPOSITIONS_COUNT = 692 };
 
 typedef struct { uint8_t word_class, flags, combining; } Properties;

@@ -45,7 +45,7 @@ def composing() -> tuple[str, ...]:
         part
         for c in decomposable()
         if not (spelled := unicodedata.decomposition(c)).startswith("<")
-        for part in map(lambda each: chr(int(each, 16)), spelled.split())
+        for part in (chr(int(each, 16)) for each in spelled.split())
     }
     jamo = map(chr, (0x1100, 0x1112, 0x1161, 0x1175, 0x11A7, 0x11A8, 0x11C2, 0xAC00, 0xAC01))
     return (*sorted(parts), *jamo)

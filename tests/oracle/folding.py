@@ -129,8 +129,8 @@ def short_words(form: str, cut_left: bool, cut_right: bool) -> str:
         if touches_cut or end - start > 2:
             continue
         units.append(form[start:end])
-        if end - start == 1 and kinds[:start].endswith(str(SYMBOL)):
+        if end - start == 1 and kinds[start - 1 : start] == str(SYMBOL):
             units.append(form[start - 1 : end])
-        if end - start == 1 and kinds[end:].startswith(str(SYMBOL)):
+        if end - start == 1 and kinds[end : end + 1] == str(SYMBOL):
             units.append(form[start : end + 1])
     return ascii_lower("\x1f" + "".join(f"{unit}\x1f" for unit in units)) if units else ""

@@ -1,0 +1,7 @@
+"""The hatch to the compiled kernels; what each gives is told where it is declared."""
+
+from hadano._native.chunk import windows
+from hadano._native.fold import classes, search_form, short_words
+from hadano._native.merge import fuse
+
+__all__ = ["classes", "fuse", "search_form", "short_words", "windows"]

@@ -1,0 +1,73 @@
+"""The hatch of the compiled core, and how kernels behave when memory runs out."""
+
+import gc
+import importlib
+import sys
+import tracemalloc
+from array import array
+from collections.abc import Callable
+
+import pytest
+
+from hadano._native import classes, fuse, search_form, short_words, windows
+
+ACCENTED = "Crème brûlée c# ά한글 " * 2000
+MARKS = "α" + "\u0301\u0323" * 2000
+RANKING = array("q", range(5000))
+
+CALLS: dict[str, Callable[[], object]] = {
+    "windows": lambda: windows(ACCENTED, 800, 700),
+    "search_form": lambda: search_form(ACCENTED),
+    "search_form of marks": lambda: search_form(MARKS),
+    "classes": lambda: classes(ACCENTED),
+    "short_words": lambda: short_words(ACCENTED, False, False),
+    "fuse": lambda: fuse(RANKING, RANKING, 3, 1000, 60, 100),
+}
+
+
+def test_missing_compiled_code_stops_with_one_helpful_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "hadano._native")
+    monkeypatch.setitem(sys.modules, "hadano._native.fold", None)  # type: ignore[arg-type]
+    with pytest.raises(ImportError, match=r"compiled core.*`pip install \.`") as refused:
+        importlib.import_module("hadano._native")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_kernels_give_back_all_memory(call: Callable[[], object]) -> None:
+    call()
+    tracemalloc.start()
+    try:
+        call()
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(20):
+            call()
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2000
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_whichever_allocation_fails_the_kernel_says_so_and_works_again(
+    call: Callable[[], object],
+) -> None:
+    testcapi = pytest.importorskip("_testcapi", reason="this Python cannot make allocations fail")
+    expected = call()
+    refused = 0
+    for nth in range(1, 30):
+        testcapi.set_nomemory(nth, nth + 1)
+        try:
+            found = call()
+        except MemoryError:
+            refused += 1
+            continue
+        finally:
+            testcapi.remove_mem_hooks()
+        assert found == expected
+    assert refused > 0
+    assert call() == expected

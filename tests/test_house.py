@@ -1,0 +1,69 @@
+"""One command tells the truth: format, lint, types, stubs and layers are tests like any other.
+
+None of it needs a network. Each tool reads its own settings from pyproject.toml.
+"""
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import hadano
+
+ROOT = Path(__file__).parent.parent
+NATIVE = ROOT / "hadano" / "_native"
+
+TOOLS = {
+    "lint": ["-m", "ruff", "check", "."],
+    "format": ["-m", "ruff", "format", "--check", "."],
+    "Cython lint": [
+        "-c",
+        "from cython_lint.cython_lint import main; raise SystemExit(main(['hadano/_native']))",
+    ],
+    "types": ["-m", "mypy", "--strict"],
+    "stubs": ["-m", "mypy.stubtest", "hadano._native"],
+    "layers": [
+        "-c",
+        "from importlinter.cli import lint_imports_command as run; run()",
+        "--no-cache",
+    ],
+}
+
+# What a kernel may import: Python's and C's own, never ours (the errors aside), never a library.
+KERNEL_IMPORTS = re.compile(r"(cpython|libc)(\.\w+)* cimport|hadano\.errors import")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_house_is_in_order(tool: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, *TOOLS[tool]],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("kernel", sorted(NATIVE.glob("*.pyx")), ids=lambda path: path.name)
+def test_a_kernel_imports_nothing_but_python_and_c(kernel: Path) -> None:
+    code = kernel.read_text(encoding="utf-8")
+    imports = re.findall(r"^\s*(?:from|import|cimport)\s+(\w.*)$", code, re.MULTILINE)
+    assert imports
+    assert [line for line in imports if not KERNEL_IMPORTS.match(line)] == []
+
+
+def test_the_installed_version_is_the_one_in_the_source() -> None:
+    assert metadata.version("hadano") == hadano.__version__
+
+
+def test_the_newest_change_is_of_this_version() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## \[?(\d+\.\d+\.\d+)", changes, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == hadano.__version__
