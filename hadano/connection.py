@@ -5,6 +5,7 @@ here, and no SQL that a room could hold.
 """
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
@@ -17,6 +18,9 @@ from hadano.errors import Code, HadanoError
 Row = tuple[Any, ...]
 
 _FLAGS: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+#: How long until a lock is asked for again where SQLite does not wait for it.
+_AGAIN_SECONDS: Final = 0.005
 
 #: SQLite's failures in the contract's codes. The first class that fits speaks.
 _FAILURES: Final = (
@@ -85,8 +89,10 @@ class Connection:
 
     def _recognised(self) -> int:
         """The file's schema version, 0 for an empty file; refuses what is not ours, unchanged."""
-        application: int = self._db.pragma("application_id")
-        version: int = self._db.pragma("user_version")
+        with self.snapshot():  # another process may be making the file
+            application: int = self.value("PRAGMA application_id")
+            version: int = self.value("PRAGMA user_version")
+            tables = self.value("SELECT count(*) FROM sqlite_schema")
         if application == schema.APPLICATION_ID:
             if version > schema.VERSION:
                 raise HadanoError(
@@ -95,16 +101,32 @@ class Connection:
                     f"this one knows versions up to {schema.VERSION}",
                 )
             return version
-        if application or version or self._db.execute("SELECT 1 FROM sqlite_schema").fetchall():
+        if application or version or tables:
             raise HadanoError(Code.VALIDATION, "the file is a database that Hadano did not make")
         return 0
 
     def _settle(self, version: int) -> None:
-        # Read to the end: one of the settings answers with a row, and those after it wait.
-        self._db.execute(schema.PRAGMAS).fetchall()
+        self._set_up()
         self._db.set_wal_hook(self._note_wal)
         if version < schema.VERSION:
             self._migrate()
+
+    def _set_up(self) -> None:
+        """Makes the settings of `schema.PRAGMAS`.
+
+        SQLite does not wait for a lock when it turns a new file to WAL, for two processes that both
+        read it and both want that would wait for each other: one of them has to try again.
+        """
+        deadline = time.monotonic() + limits.BUSY_MS_MAX / 1000
+        while True:
+            try:
+                # Read to the end: one of the settings answers with a row, and those after it wait.
+                self._db.execute(schema.PRAGMAS).fetchall()
+                return
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_AGAIN_SECONDS)
 
     def _only_read(self, version: int) -> None:
         if version == 0:
