@@ -13,13 +13,13 @@ from tests.oracle import folding
 # ---- search form
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(any_text())
 def test_any_text_has_the_form_that_the_twin_gives(text: str) -> None:
     assert search_form(text) == folding.search_form(text)
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(st.text(st.characters()))
 def test_a_form_is_its_own_form_and_an_unchanged_text_the_same_object(text: str) -> None:
     form = search_form(text)
@@ -27,7 +27,7 @@ def test_a_form_is_its_own_form_and_an_unchanged_text_the_same_object(text: str)
     assert search_form(form) is form
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(any_text())
 def test_composed_and_decomposed_texts_have_one_form(text: str) -> None:
     forms = {
@@ -130,7 +130,7 @@ def test_a_class_holds_its_typical_members(members: str, name: str) -> None:
 # ---- short words
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(any_text(), st.booleans(), st.booleans())
 def test_any_text_has_the_short_words_that_the_twin_finds(
     text: str, cut_left: bool, cut_right: bool

@@ -18,7 +18,7 @@ def ranking(*pairs: tuple[int, int]) -> "tuple[array[int], array[int]]":
     return array("q", [chunk for chunk, _ in pairs]), array("q", [doc for _, doc in pairs])
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(
     st.lists(st.tuples(INT64, DOCUMENTS), max_size=80),
     st.integers(1, 5),
