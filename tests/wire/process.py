@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -63,14 +64,11 @@ class Process:
             env=os.environ | (environment or {}),
             cwd=ROOT,
         )
-        self._patience = threading.Timer(PATIENCE_SECONDS, self._process.kill)
-        self._patience.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._patience.cancel()
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -78,17 +76,29 @@ class Process:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
 
+    @contextlib.contextmanager
+    def _patience(self) -> Iterator[None]:
+        """Whatever is waited for inside, the server's death ends it."""
+        timer = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def send(self, *messages: object) -> None:
-        self._process.stdin.write(b"".join(map(as_line, messages)))
-        self._process.stdin.flush()
+        with self._patience():
+            self._process.stdin.write(b"".join(map(as_line, messages)))
+            self._process.stdin.flush()
 
     def receive(self) -> object:
         """The next line of the answers; None at their end."""
-        line = self._process.stdout.readline()
+        with self._patience():
+            line = self._process.stdout.readline()
         if not line:
             return None
         assert line.endswith(b"\n")
@@ -101,13 +111,15 @@ class Process:
 
     def peek(self) -> None:
         """Waits until the server has begun to write an answer."""
-        self._process.stdout.peek(1)
+        with self._patience():
+            self._process.stdout.peek(1)
 
     def hear(self, text: str) -> None:
         """Waits until a line of standard error has the text."""
-        for line in self._process.stderr:
-            if text in line.decode():
-                return
+        with self._patience():
+            for line in self._process.stderr:
+                if text in line.decode():
+                    return
         raise AssertionError(f"the server ended without saying {text!r}")
 
     def signal(self, number: int) -> None:
@@ -121,9 +133,11 @@ class Process:
 
     def wait(self) -> int:
         """The exit status, the input still open and the output unread."""
-        return self._process.wait()
+        with self._patience():
+            return self._process.wait()
 
     def finish(self, *messages: object) -> tuple[int, list[object], str]:
         """Sends the last messages and ends the input: exit status, answers left, rest of errors."""
-        out, err = self._process.communicate(b"".join(map(as_line, messages)))
+        with self._patience():
+            out, err = self._process.communicate(b"".join(map(as_line, messages)))
         return self._process.returncode, list(map(json.loads, out.splitlines())), err.decode()
