@@ -114,7 +114,7 @@ def _json(value: object) -> str:
     deep nesting are more than msgspec writes, and the last is no legal argument anyway."""
     try:
         return msgspec.json.encode(value).decode()
-    except (UnicodeEncodeError, OverflowError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         pass
     try:
         return json.dumps(value)
