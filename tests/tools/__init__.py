@@ -1,0 +1,1 @@
+"""The seven tools held to the contract, through the hall and, where it matters, from outside."""
