@@ -201,9 +201,11 @@ def main(argv: list[str] | None = None) -> int:
         "one line each, some 50 MB. A file that holds anything else is refused and not touched.",
     )
     parser.add_argument("--db", required=True, metavar="FILE", help="where the store is to stand")
-    parser.add_argument("--scale", type=console.positive, default=100_000, help="documents")
     parser.add_argument(
-        "--reps", type=console.positive, default=20, help="starts; of calls, five times as many"
+        "--scale", type=console.at_least(100), default=100_000, help="documents, at least 100"
+    )
+    parser.add_argument(
+        "--reps", type=console.at_least(1), default=20, help="starts; of calls, five times as many"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the texts and the queries")
     parser.add_argument("--profile", choices=PROFILES, default="notes", help="kind of texts")

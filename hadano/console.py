@@ -55,11 +55,15 @@ def reading(flag: str, given: str) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def positive(given: str) -> int:
-    """A flag's value as a number of at least 1; for argparse, which refuses all else."""
-    number = int(given)
-    if number < 1:
-        raise ValueError
+def at_least(least: int) -> Callable[[str], int]:
+    """What makes a flag's value a whole number of at least `least`; for argparse's `type`."""
+
+    def number(given: str) -> int:
+        value = int(given)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
     return number
 
 
@@ -74,7 +78,7 @@ def run(
     like any other: what was begun is undone.
     """
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         work(arguments)
         sys.stdout.flush()
@@ -91,6 +95,8 @@ def run(
         return _failed(Code.INTERNAL, f"{error.filename}: {reason}" if error.filename else reason)
     except Exception as error:
         return _failed(Code.INTERNAL, f"a bug worth reporting: {error!r}")
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 

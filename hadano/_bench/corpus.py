@@ -61,6 +61,7 @@ _FUNCTION: Final = "的 了 是 在 和 有 不 我 这 個 也 就 都 要 會 
 _COUNTS: Final = {"one": 1, "two": 2, "three": 3, "five": 5, "question": 5}
 _WORD: Final = re.compile(r"\b[a-z]{4,}\b")
 _JOINED: Final = re.compile(r"[\u3041-\u30fe\u4e00-\u9fff]{4,}")
+_COMMON: Final = frozenset(_HEAD[:40])
 QUERY_CLASSES: Final = (*_COUNTS, "rare", "common", "cjk", "none")
 
 
@@ -144,7 +145,7 @@ class Corpus:
         """Queries of one class of `QUERY_CLASSES`, for a store of the first `scale` documents.
 
         Words of four letters and more come from documents of the store, as often as they stand
-        there, so all but `none` find something.
+        there, so all but `none` find something. A store of a hundred has some of every class.
         """
         random = Random(f"{self._seed}/{kind}")
         return [self._query(random, kind, scale) for _ in range(count)]
@@ -153,7 +154,7 @@ class Corpus:
         if kind == "none":
             return f"zqxj{int(random.random() * 1_000_000)}kvw"
         if kind == "common":
-            return _HEAD[int(random.random() * 40)]
+            return self._found(random, scale, _common, 1)[0]
         if kind == "cjk":
             piece = self._found(random, scale, _JOINED.findall, 1)[0]
             return piece[: 2 + int(random.random() * 3)]
@@ -216,6 +217,10 @@ class Corpus:
     def _chinese(self) -> _Language:
         random = Random(f"{self._seed}/chinese")
         return _Language(_joined(random, _FUNCTION, [], 2_000), "", "，", "。")
+
+
+def _common(text: str) -> list[str]:
+    return [word for word in text.split() if word in _COMMON]
 
 
 def _joined(random: Random, head: list[str], letters: list[str], ideographs: int) -> list[str]:
