@@ -26,6 +26,9 @@ class Housekeeper:
         self._path = path
         self._integrity: IntegrityState = "checking"
         self._structure_holds = False
+        #: Held while the write-ahead log is copied back: there cannot be two at that at once, and
+        #: the second would fail.
+        self.copying = threading.Lock()
         self._structure_checked = threading.Event()
         self._wake = threading.Event()
         self._closing = False
@@ -65,9 +68,11 @@ class Housekeeper:
         self._wal_grew = True
         self._wake.set()
 
-    def erase(self) -> None:
-        """Has erasures finished: the log emptied, the index merged where that is owed."""
-        self._truncate = self._erasing = True
+    def erase(self, *, empty_log: bool) -> None:
+        """Has erasures finished: the index merged where that is owed, and with `empty_log` the log
+        emptied too."""
+        self._erasing = True
+        self._truncate |= empty_log
         self._wake.set()
 
     def close(self) -> None:
@@ -151,7 +156,13 @@ class Housekeeper:
         has grown past what may lie idle. False where another process still needs some of it."""
         if not self._wal_grew and not self._truncate:
             return True
-        if not db.checkpoint(truncate=self._truncate):
-            return False
-        self._truncate = self._wal_grew = False
-        return True
+        truncate, self._truncate, self._wal_grew = self._truncate, False, False
+        # To wait for a reader is to hold up all writers; this is tried again instead.
+        db.wait_at_most(0)
+        with self.copying:
+            done = db.checkpoint(truncate=truncate)
+        db.wait_at_most(limits.BUSY_MS_MAX)
+        if not done:
+            self._truncate |= truncate
+            self._wal_grew = True
+        return done

@@ -288,12 +288,13 @@ class Connection:
     def checkpoint(self, *, truncate: bool) -> bool:
         """Copies the write-ahead log back into the file; with `truncate`, empties it on disk.
 
-        False where another process's snapshot or lock did not let that be done to the end.
+        False where another process's snapshot or lock, or `stop`, did not let that be done to the
+        end. SQLite does not wait for another checkpoint that is under way.
         """
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
             frames, copied = self._db.wal_checkpoint(mode=mode)
-        except apsw.BusyError:
+        except (apsw.BusyError, apsw.InterruptError):
             return False
         except apsw.Error as error:
             raise translated(error) from error

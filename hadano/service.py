@@ -285,10 +285,11 @@ class Service:
     def _finish_erasure(self, reply: Reply) -> None:
         """Old text also stands in the write-ahead log, until that is copied back and emptied."""
         self._db.wait_at_most(min(self._watchdog.left_ms(), _TRUNCATE_MS_MAX))
-        emptied = self._db.checkpoint(truncate=True)
+        with self._housekeeper.copying:
+            emptied = self._db.checkpoint(truncate=True)
         if isinstance(reply, Deleted):
             reply.erased = reply.erased and emptied
-        self._housekeeper.erase()
+        self._housekeeper.erase(empty_log=not emptied)
 
     def _refusal(self, call: _Call, error: HadanoError) -> Answer:
         """The error as an answer, its audit row written if that can be done at all."""
