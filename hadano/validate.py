@@ -78,6 +78,19 @@ def _typed(kind: type[R], arguments: object) -> R:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise _refusal(str(error)) from None
+    except UnicodeEncodeError:
+        # Where a text is one of several names, msgspec encodes it to compare it.
+        raise invalid(_broken(given), "holds a lone surrogate") from None
+
+
+def _broken(given: Mapping[str, Any]) -> str:
+    """The first parameter with half of a surrogate pair in it, however deep."""
+    for name, value in given.items():
+        try:
+            msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            return name
+    return "arguments"
 
 
 def _whole_numbers(value: Any) -> Any:
