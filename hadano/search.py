@@ -102,7 +102,7 @@ def _add_anywhere(db: Connection, texts: list[str], scores: dict[int, float]) ->
 def _averages(db: Connection) -> tuple[int, int]:
     """Rows of the index and tokens in them, from FTS5's averages record: varints, the number of
     rows, then the tokens of each column."""
-    rows, *columns = varints(db.value("SELECT block FROM chunks_fts_data WHERE id = 1"))
+    rows, *columns = varints(db.value("SELECT block FROM chunks_fts_data WHERE id = 1")) or [0]
     return rows, sum(columns)
 
 
