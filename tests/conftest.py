@@ -1,4 +1,4 @@
-"""Settings that every test shares: hypothesis gives the same examples in every run, of any speed."""
+"""Settings that all tests share: hypothesis gives the same examples in each run, slow or fast."""
 
 from hypothesis import settings
 

@@ -122,7 +122,7 @@ class Store:
         return until(lambda: settled(self.ask("db_status")["integrity_at_boot"]))
 
     def left(self, text: str, piece_bytes: int = 8) -> set[bytes]:
-        """Pieces of a text (of its lower case too) that can still be read in the file or its log."""
+        """Pieces of a text, or of its lower case, that the file or its log still has."""
         return pieces_on_disk(self.path, text, piece_bytes)
 
 
