@@ -20,6 +20,7 @@ from tests.wire.process import (
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 READY = notification("notifications/initialized")
+LAST = request("last", "tools/list")
 
 
 def modern(*messages):
@@ -52,15 +53,21 @@ CALLS = [
     request(18, "resources/list"),
     request(-(2**53), "tools/call", name="echo", _meta={"progressToken": "t"}),
     request("", "tools/list"),
+]
+#: What gets no answer, and changes none that follows.
+QUIET = [
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
     notification("notifications/no/such"),
     notification("notifications/cancelled", requestId="unknown"),
     {"jsonrpc": "2.0", "id": 1, "result": {}},
     {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "m"}},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
 ]
 
 TRANSCRIPTS = {
-    **{f"handshake {version}": [initialize(version), READY, *CALLS] for version in HANDSHAKES},
+    **{
+        f"handshake {version}": [initialize(version), READY, *CALLS, *QUIET, LAST]
+        for version in HANDSHAKES
+    },
     "an unknown version": [initialize("1999-01-01"), READY, request(1, "ping")],
     "a version that is no date": [initialize("latest")],
     "the version of the other era": [initialize("2026-07-28"), request(1, "tools/list")],
@@ -78,7 +85,7 @@ TRANSCRIPTS = {
         initialize(),
         *modern(request(1, "tools/list"), request(2, "server/discover"), initialize(ident=3)),
     ],
-    "the envelope": modern(request(0, "server/discover"), *CALLS[:-5]),
+    "the envelope": [*modern(request(0, "server/discover"), *CALLS), *QUIET, enveloped(LAST)],
     "the envelope without discovery": modern(call(1, "echo")),
     "no envelope after one": [*modern(request(0, "server/discover")), request(1, "tools/list")],
     "a handshake after an envelope": [*modern(request(0, "tools/list")), initialize()],

@@ -165,6 +165,14 @@ def test_a_setting_that_cannot_be_used_is_refused_in_one_line(environment, name,
     assert errors.count("\n") == 1
 
 
+def test_a_refusal_is_written_in_utf8(environment):
+    settings = environment | {"HADANO_EMBEDDINGS": "検索", "PYTHONIOENCODING": "ascii"}
+    with Process(*REAL, environment=settings) as server:
+        status, _, errors = server.finish()
+    assert status == 2
+    assert "検索" in errors
+
+
 @posix
 def test_a_refusal_stays_off_standard_output_when_standard_error_is_closed(environment):
     command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *REAL]

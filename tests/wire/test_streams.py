@@ -86,13 +86,10 @@ def test_standard_error_is_closed():
 
 
 @posix
-def test_a_database_never_gets_a_standard_descriptor(environment, database):
-    with Process(*closed("2>&-", REAL), environment=environment) as server:
-        stored = call(1, "store_document", title="t", content="c")
-        status, answers, _ = server.finish(initialize(), stored)
-    assert status == 0
-    assert answers[-1]["result"]["isError"] is False
-    assert database.read_bytes().startswith(b"SQLite format 3\0")
+def test_no_file_gets_the_number_of_a_closed_standard_descriptor():
+    with Process(*closed("2>&-", FAKE)) as server:
+        _, answers, _ = server.finish(initialize(), call(1, "open"))
+    assert answers[1]["result"]["structuredContent"]["descriptor"] > 2
 
 
 @posix
