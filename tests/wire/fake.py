@@ -44,7 +44,7 @@ TOOLS = (
     Tool("wait", "Wait", "Waits until it is cancelled.", _ANY, _ANY, _SAFE),
     Tool("noise", "Noise", "Prints wherever a library could.", _ANY, _ANY, _SAFE),
     Tool("flood", "Flood", "Says more on the side than a pipe holds.", _ANY, _ANY, _SAFE),
-    Tool("open", "Open", "Opens a file: the number of its descriptor.", _ANY, _ANY, _SAFE),
+    Tool("errors", "Errors", "Says whether descriptor 2 is the null device.", _ANY, _ANY, _SAFE),
     Tool("crash", "Crash", "Has a bug.", _ANY, _ANY, _SAFE),
     Tool("size", "Size", "Counts the codepoints of a text.", _ANY, _ANY, _SAFE),
 )
@@ -94,9 +94,9 @@ class Service:
             print("x" * 100, file=sys.stderr)
         return _good({})
 
-    def _open(self, _: object) -> Answer:
-        with open(os.devnull) as file:
-            return _good({"descriptor": file.fileno()})
+    def _errors(self, _: object) -> Answer:
+        null = os.path.samestat(os.fstat(2), os.stat(os.devnull))
+        return _good({"null": null})
 
     def _crash(self, _: object) -> Answer:
         raise ZeroDivisionError("secret")

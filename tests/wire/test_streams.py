@@ -86,10 +86,10 @@ def test_standard_error_is_closed():
 
 
 @posix
-def test_no_file_gets_the_number_of_a_closed_standard_descriptor():
+def test_a_closed_standard_descriptor_is_nothing_and_no_file():
     with Process(*closed("2>&-", FAKE)) as server:
-        _, answers, _ = server.finish(initialize(), call(1, "open"))
-    assert answers[1]["result"]["structuredContent"]["descriptor"] > 2
+        _, answers, _ = server.finish(initialize(), call(1, "errors"))
+    assert answers[1]["result"]["structuredContent"]["null"] is True
 
 
 @posix
