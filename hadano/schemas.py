@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hadano.types import Reply, Request
+from hadano.types import Refusal, Reply, Request
 
 
 @cache
@@ -20,10 +20,15 @@ def of_request(kind: type[Request]) -> dict[str, Any]:
 
 @cache
 def of_reply(kind: type[Reply]) -> dict[str, Any]:
-    """What a tool answers with. `request_id` stands in every answer."""
+    """What a tool answers with: the fields of `kind`, or `error`; `request_id` with either.
+
+    An error is structured content too, and there are clients that hold it to this schema and throw
+    away what does not fit, so nothing but `request_id` is required.
+    """
     schema = _schema(kind)
     schema["properties"]["request_id"].pop("default")
-    schema["required"] = ["request_id", *schema.get("required", ())]
+    schema["properties"]["error"] = _schema(Refusal)
+    schema["required"] = ["request_id"]
     return schema
 
 

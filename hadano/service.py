@@ -29,6 +29,7 @@ from hadano.types import (
     GetDocument,
     Graph,
     QueryGraph,
+    Refusal,
     Related,
     Reply,
     Request,
@@ -299,7 +300,7 @@ class Service:
             _report()
         body = {
             "request_id": call.request_id,
-            "error": {"code": error.code, "message": error.message},
+            "error": Refusal(error.code, error.message),
         }
         return Answer(msgspec.json.encode(body), is_error=True)
 

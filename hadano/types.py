@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hadano import limits
-from hadano.errors import SettingsError
+from hadano.errors import Code, SettingsError
 
 Value = TypeVar("Value", bound=str)
 
@@ -224,6 +224,15 @@ class Reply(Struct, kw_only=True):
     """What all answers share."""
 
     request_id: Annotated[str, Meta(description="32 hex digits, new each call.")] = ""
+
+
+class Refusal(Struct, frozen=True):
+    """What stands in an answer in place of all else but request_id when a call was refused."""
+
+    code: Annotated[
+        str, Meta(description="One of six codes.", extra_json_schema={"enum": sorted(Code)})
+    ]
+    message: Annotated[str, Meta(description="The field, and what is wrong with it.")]
 
 
 class Stored(Reply):

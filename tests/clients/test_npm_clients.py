@@ -39,9 +39,6 @@ def node(tmp_path):
     return run
 
 
-#: These check the structured part of an error against the tool's output schema too.
-STRICT_CLIENT = pytest.mark.xfail(strict=True, reason="the output schemas admit no error yet")
-
 CLIENTS = ["v1", "v2-legacy", "v2-auto", "v2-pinned"]
 
 
@@ -52,9 +49,7 @@ def test_the_typescript_client_walks_through_all_seven_tools(node, client):
     assert f"{client}: all seven tools answered" in said
 
 
-@pytest.mark.parametrize(
-    "client", [pytest.param("v1", marks=STRICT_CLIENT), "v2-legacy", "v2-auto", "v2-pinned"]
-)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_the_typescript_client_sees_an_error_as_an_error(node, client):
     status, _ = node(HERE / "errors.mjs", client, *SERVER)
     assert status == 0
@@ -110,6 +105,5 @@ def test_the_inspector_walks_through_all_seven_tools(call):
     assert call("db_status")["docs"] == 0
 
 
-@STRICT_CLIENT
 def test_the_inspector_sees_an_error_as_an_error(call):
     assert call("get_document", "id=missing")["error"]["code"] == "E_NOT_FOUND"

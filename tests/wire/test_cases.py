@@ -133,7 +133,6 @@ def test_text_that_sqlite_and_json_disagree_about_is_refused_by_name(ask, field,
     assert field in error["message"]
 
 
-@pytest.mark.xfail(strict=True, reason="the output schemas admit no error yet")
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_99_an_error_too_is_what_the_tools_output_schema_says(server, tool):
     result = server.ask(call(1, tool.name, no="such"))["result"]
