@@ -15,7 +15,7 @@ from hadano._bench.measure import Series
 
 _SHARES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 #: Of the charts, in pixels.
-_LABELS, _WIDTH, _ROW = 190, 560, 26
+_LABELS, _WIDTH, _ROW = 230, 560, 26
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #6a737d; --line: #d8dee4;
