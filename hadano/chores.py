@@ -32,7 +32,8 @@ class Housekeeper:
         self._structure_checked = threading.Event()
         self._wake = threading.Event()
         self._closing = False
-        self._truncate = False
+        # A server that ended may have left text in the log that was to be erased.
+        self._truncate = True
         self._wal_grew = True
         self._erasing = True
         self._waiting: deque[audit.Entry] = deque()

@@ -284,8 +284,13 @@ class Service:
         return reply
 
     def _finish_erasure(self, reply: Reply) -> None:
-        """Old text also stands in the write-ahead log, until that is copied back and emptied."""
-        self._db.wait_at_most(min(self._watchdog.left_ms(), _TRUNCATE_MS_MAX))
+        """Old text also stands in the write-ahead log, until that is copied back and emptied.
+
+        Only an answer that says whether it is waits for a reader that still needs it: the wait
+        holds up all writers.
+        """
+        patience = _TRUNCATE_MS_MAX if isinstance(reply, Deleted) else 0
+        self._db.wait_at_most(min(self._watchdog.left_ms(), patience))
         with self._housekeeper.copying:
             emptied = self._db.checkpoint(truncate=True)
         if isinstance(reply, Deleted):
