@@ -110,7 +110,12 @@ class Store:
         return {table: self.rows(f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables}
 
     def audit(self) -> list[dict[str, Any]]:
-        """All audit rows, oldest first."""
+        """All audit rows, oldest first, those included that found the file locked for a moment."""
+        until(lambda: not self.service._housekeeper._waiting)
+        return self.audit_now()
+
+    def audit_now(self) -> list[dict[str, Any]]:
+        """The audit rows that are in the file."""
         columns = ("request_id", "time", "tool", "args", "row_count", "duration_ms", "outcome")
         return [
             dict(zip(columns, row, strict=True))

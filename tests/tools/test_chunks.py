@@ -15,10 +15,12 @@ def texts(store: Store, id: str) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("letter", ["a", "é", "愛", "🎵"])
 @pytest.mark.parametrize(
     ("codepoints", "chunks"),
-    zip(
-        (0, 1, 799, 800, 801, 1499, 1500, 1501, 2200, 2201),
-        (1, 1, 1, 1, 2, 2, 2, 3, 3, 4),
-        strict=True,
+    list(
+        zip(
+            (0, 1, 799, 800, 801, 1499, 1500, 1501, 2200, 2201),
+            (1, 1, 1, 1, 2, 2, 2, 3, 3, 4),
+            strict=True,
+        ),
     ),
 )
 def test_a_text_is_cut_into_windows_of_codepoints(shared, letter, codepoints, chunks) -> None:
