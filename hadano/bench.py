@@ -180,6 +180,9 @@ def _megabytes(size: int) -> str:
 
 def _work(arguments: argparse.Namespace) -> None:
     path = console.database("--db", arguments.db)
+    for flag, given in (("--json", arguments.json), ("--plot", arguments.plot)):
+        if given:  # Said now, and not after minutes of measuring.
+            console.folder(flag, os.path.dirname(os.path.abspath(given)))
     mark = Mark(profile=arguments.profile, scale=arguments.scale, seed=arguments.seed)
     report = run(path, mark, arguments.reps)
     print(page.table(report))

@@ -143,6 +143,15 @@ def test_a_store_of_the_bench_with_one_document_more_is_refused(tmp_path: Path) 
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("flag", ["--json", "--plot"])
+def test_a_place_for_the_figures_is_asked_for_before_they_are_made(
+    tmp_path: Path, flag: str
+) -> None:
+    ended = bench(tmp_path, flag, tmp_path / "nowhere" / "file")
+    assert ended.stderr.startswith(f"E_VALIDATION: {flag}: ".encode())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_nearest_rank_is_a_time_that_was_measured() -> None:
     series = Series("group", "name", [3.0, 1.0, 2.0])
     assert [series.at(share) for share in (0.0, 0.5, 0.95, 1.0)] == [1.0, 2.0, 3.0, 3.0]
