@@ -264,7 +264,9 @@ class Service:
         return reply
 
     def _read(self, call: _Call, request: Request) -> Reply:
-        with self._db.snapshot():
+        # Where a b-tree is damaged, a transaction that met it fails at its end, too.
+        sound = self._housekeeper.structure_holds
+        with self._db.snapshot() if sound else contextlib.nullcontext():
             reply: Reply = call.tool.run(self._db, request)
         if isinstance(reply, Status):
             reply.integrity_at_boot = self._housekeeper.integrity
