@@ -1,0 +1,136 @@
+"""From a query to terms: sections 7.1 to 7.3, as `hadano.plan` has them."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hadano.plan import Kind, Term, has_terms, terms
+
+SUBSTRING, WORD, ANYWHERE = Kind.SUBSTRING, Kind.WORD, Kind.ANYWHERE
+
+
+def texts(query: str) -> list[str]:
+    return [term.text for term in terms(query)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("amber lamp", ["amber", "lamp"]),
+        (" amber\t\u3000lamp\u00a0\u2028x ", ["amber", "lamp", "x"]),
+        ("amber AMBER ámber ＡＭＢＥＲ", ["amber"]),
+        ("rollback?", ["rollback"]),
+        ("(beta)", ["beta"]),
+        ("«beta», “gamma”; ‘delta’…", ["beta", "gamma", "delta"]),
+        ("[x] {yes} <b>", ["x", "yes", "<b>"]),
+        ("C++ C# F#, .NET", ["c++", "c#", "f#", "net"]),
+        ("--no-verify", ["--no-verify"]),
+        ("foo_bar.py v1.2.3 user@example.org", ["foo_bar.py", "v1.2.3", "user@example.org"]),
+        ("don't don’t", ["don't"]),
+        ("src/app/main.py:42,", ["src/app/main.py:42"]),
+        ("colour::mix nosuch:blocked", ["colour::mix", "nosuch:blocked"]),
+        ("amber AND NOT lamp OR NEAR(a b)", ["amber", "and", "not", "lamp", "or", "near(a", "b"]),
+        ('"amber lamp"', ["amber", "lamp"]),
+        ("5% $5 _b \\d %", ["5%", "$5", "_b", "\\d", "%"]),
+        ("- -- * – — amber", ["amber"]),
+        ("- item\n* item two", ["item", "two"]),
+        ("ﬁle Straße İstanbul ΟΔΟΣ", ["file", "strasse", "istanbul", "οδοσ"]),
+        ("co\u00adoperate Tide\u200bGauge", ["cooperate", "tidegauge"]),
+    ],
+)
+def test_a_query_is_split_at_white_space_and_freed_of_punctuation(query, expected) -> None:
+    assert texts(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("愛", ["愛"]),
+        ("東京", ["東京"]),
+        ("東京都", ["東京都"]),
+        ("東京都庁", ["東京", "京都", "都庁"]),
+        ("東京都庁東京", ["東京", "京都", "都庁", "庁東"]),
+        ("カタカナ", ["カタ", "タカ", "カナ"]),
+        ("ｶﾀｶﾅ", ["カタ", "タカ", "カナ"]),
+        ("ｶﾞｷﾞ", ["ガギ"]),
+        ("서울 출장 서울출장", ["서울", "출장", "울출"]),
+        ("東京、京都。", ["東京", "京都"]),
+        ("「東京都庁」", ["東京", "京都", "都庁"]),
+        ("𠮷野家", ["𠮷野家"]),
+        ("𠮷野家で", ["𠮷野", "野家", "家で"]),
+        ("ภาษาไทย", ["ภาษ", "าษา", "ษาไ", "าไท", "ไทย"]),
+        ("ไทย", ["ไทย"]),
+        ("3月", ["3月"]),
+        ("C言語", ["c言語"]),
+        ("Pythonの", ["python", "の"]),
+    ],
+)
+def test_a_run_of_unspaced_script_stands_for_its_windows(query, expected) -> None:
+    assert texts(query) == expected
+
+
+@pytest.mark.parametrize("query", ["", " ", "\u3000", "\t\n", '""""', "???", "()", "()*", "-", "*"])
+@pytest.mark.parametrize("beside", ["", " ", "…", " ¡!", "--", "\u200b", "\u00ad"])
+def test_punctuation_and_white_space_are_no_terms(query, beside) -> None:
+    assert terms(query + beside) == []
+    assert not has_terms(query + beside)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("abc", SUBSTRING),
+        ("c++", SUBSTRING),
+        ("東京都", SUBSTRING),
+        ("🎵🎵🎵", SUBSTRING),
+        ("a.b", SUBSTRING),
+        ("ab", WORD),
+        ("a", WORD),
+        ("7", WORD),
+        ("c#", WORD),
+        ("_b", WORD),
+        ("до", WORD),
+        ("ñ", WORD),
+        ("東京", ANYWHERE),
+        ("愛", ANYWHERE),
+        ("ﾃﾞ", ANYWHERE),
+        ("서울", ANYWHERE),
+        ("ㄅㄆ", ANYWHERE),
+        ("ไท", ANYWHERE),
+        ("3月", ANYWHERE),
+        ("🎵", ANYWHERE),
+        ("%", ANYWHERE),
+        ("_", ANYWHERE),
+        ("=>", ANYWHERE),
+    ],
+)
+def test_short_terms_are_whole_words_only_in_scripts_that_space_them(text, kind) -> None:
+    (term,) = terms(text)
+    assert term.kind == kind
+
+
+@given(st.text(max_size=40))
+def test_terms_are_a_function_of_the_query_and_each_comes_once(query: str) -> None:
+    found = terms(query)
+    assert found == terms(query)
+    assert len(set(found)) == len(found)
+    assert has_terms(query) == bool(found)
+    for term in found:
+        assert isinstance(term, Term)
+        assert term.text
+        assert not any(character.isspace() for character in term.text)
+        assert (term.kind == SUBSTRING) == (len(term.text) >= 3)
+
+
+@given(st.text(max_size=40))
+def test_case_width_and_composition_of_a_query_do_not_matter(query: str) -> None:
+    assert terms(unicodedata.normalize("NFC", query)) == terms(query)
+    assert terms(unicodedata.normalize("NFD", query)) == terms(query)
+
+
+@given(st.lists(st.sampled_from(["amber", "Go", "東京", "c#", "ñu", "%"]), min_size=1, max_size=9))
+def test_terms_come_in_the_order_of_their_first_occurrence(words) -> None:
+    joined = [text for word in words for text in texts(word)]
+    assert texts("  ".join(words)) == list(dict.fromkeys(joined))
