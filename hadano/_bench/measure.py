@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class Series(Struct):
     def at(self, share: float) -> float:
         """The time that `share` of the times do not exceed (nearest rank)."""
         ordered = sorted(self.times)
-        return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+        return ordered[max(ceil(len(ordered) * share) - 1, 0)]
 
 
 class Store(Protocol):
