@@ -29,7 +29,7 @@ _ZIPF_POWER: Final = 1.07
 _JAPANESE: Final = 0.12
 _CHINESE: Final = 0.08
 #: Length in codepoints: log-normal around the median; one in 20,000 is a hundred times as long.
-_MEDIAN: Final[dict[Profile, float]] = {"notes": 521.0, "short": 24.0}
+_MEDIAN: Final[dict[Profile, float]] = {"notes": 521.0, "short": 28.0}
 _SIGMA: Final[dict[Profile, float]] = {"notes": 0.85, "short": 0.5}
 _GIANTS: Final = 1 / 20_000
 _GIANT_TIMES: Final = 100

@@ -57,7 +57,7 @@ def test_lengths_are_those_of_real_notes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "sha256"), [("notes", "e6f8b44f4c1a9822"), ("short", "6d09de39835aa4f0")]
+    ("profile", "sha256"), [("notes", "e6f8b44f4c1a9822"), ("short", "5aff386193399575")]
 )
 def test_the_corpus_is_the_same_for_ever(profile, sha256: str) -> None:
     """Figures of years are compared: other texts here need another `Mark.corpus`."""
