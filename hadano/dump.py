@@ -15,6 +15,7 @@ document is indexed (ingest.py) and what a good one is (validate.py).
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import re
@@ -261,11 +262,14 @@ def _restore_line(db: Connection, line: _Line, restored: Restored) -> None:
 
 def _finish(db: Connection, restored: Restored) -> None:
     """Overwrites what was replaced, and empties the log, which one large transaction has filled.
-    A server that is running, or the next to start, does what another process holds up here."""
-    if restored.replaced:
-        for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
-            pass
-    db.checkpoint(truncate=True)
+
+    The documents are in; what fails here stays owed, and a server that is running, or the next to
+    start, does it."""
+    with contextlib.suppress(HadanoError):
+        if restored.replaced:
+            for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
+                pass
+        db.checkpoint(truncate=True)
 
 
 def _decoded(decode: Callable[[bytes], S], line: bytes) -> S:
