@@ -3,11 +3,16 @@
 Never searches the whole store on its own: without seeds there is nothing to expand.
 """
 
+from typing import Final
+
 from hadano import limits
-from hadano.connection import Connection, listed
+from hadano.connection import Connection, Row, listed
 from hadano.errors import Code, HadanoError
 from hadano.types import Related, RelatedChunk, RelatedEdge, SearchKnowledge
 from hadano.walk import EdgeRow, breadth_first, nodes_of
+
+#: The most rows that vec0 gives in one answer.
+VEC0_ROWS_MAX: Final = 4_096
 
 
 def expand(db: Connection, it: SearchKnowledge) -> Related:
@@ -68,12 +73,8 @@ def _nearest(db: Connection, seeds: list[int], top_k: int) -> tuple[list[Related
         if vector is None:
             raise HadanoError(Code.INTEGRITY, f"chunk {seed} has no vector")
         # The seeds themselves can be among the nearest, and one more tells whether there are more.
-        for chunk_id, distance in db.rows(
-            "SELECT chunk_id, distance FROM vec_chunks WHERE embedding MATCH vec_int8(?) AND k = ?",
-            (vector, top_k + len(seeds) + 1),
-        ):
-            # A vector of zeros has no direction and so no distance: nobody's neighbour.
-            if distance is not None and chunk_id not in seeds:
+        for chunk_id, distance in _neighbours(db, vector, top_k + len(seeds) + 1):
+            if chunk_id not in seeds:
                 best[chunk_id] = max(best.get(chunk_id, -1.0), 1.0 - distance)
     ranking = sorted(best, key=lambda chunk_id: (-best[chunk_id], chunk_id))
     shown = ranking[:top_k]
@@ -91,3 +92,21 @@ def _nearest(db: Connection, seeds: list[int], top_k: int) -> tuple[list[Related
         score = round(best[chunk_id], limits.SCORE_DECIMALS)
         found.append(RelatedChunk(chunk_id, doc_id, title, seq, text, score))
     return found, len(ranking) > top_k
+
+
+def _neighbours(db: Connection, vector: bytes, wanted: int) -> list[Row]:
+    """The chunks nearest to a vector, with their cosine distances; more than `wanted` at times.
+
+    A vector of zeros has no direction, and so no distance: it is nobody's neighbour. vec0 gives
+    those first, and so has to be asked for more until there are enough others.
+    """
+    asked = wanted
+    while True:
+        rows = db.rows(
+            "SELECT chunk_id, distance FROM vec_chunks WHERE embedding MATCH vec_int8(?) AND k = ?",
+            (vector, asked),
+        )
+        near = [row for row in rows if row[1] is not None]
+        if len(near) >= wanted or len(rows) < asked or asked == VEC0_ROWS_MAX:
+            return near
+        asked = min(asked * 4, VEC0_ROWS_MAX)
