@@ -19,6 +19,7 @@ from hadano.service import Service
 from hadano.types import Settings
 
 QUERIES: Final = 100
+ROUNDS: Final = 3
 CHANGES: Final = 20
 STARTS: Final = 5
 SEED: Final = 1
@@ -54,6 +55,10 @@ class _Searches:
         self.service.close()
 
     def track_search_p95(self, *_: object) -> float:
+        """The best of three rounds: what else the machine does can only make one slower."""
+        return min(self._round() for _ in range(ROUNDS))
+
+    def _round(self) -> float:
         series = measure.searches(measure.Hall(self.service), self.queries, lambda: None)
         return p95([milliseconds for one in series for milliseconds in one.times])
 
