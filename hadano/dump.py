@@ -214,14 +214,10 @@ def _header(line: bytes) -> _Header:
 def _restore_lines(
     db: Connection, reader: _Reader, lines: Iterator[bytes], header: _Header
 ) -> Restored:
-    restored, last_id = Restored(), ""
-    with console.Progress("restoring", header.docs, "rows") as progress, reader.naming_lines():
-        for text in lines:
-            line = _decoded(_decode_line, text)
-            if line.id <= last_id:
-                raise invalid("id", "not after that of the line before: ids ascend, each once")
-            last_id = line.id
-            _restore_line(db, line, restored)
+    restored = Restored()
+    with console.Progress("restoring", header.docs, "rows") as progress:
+        for line, it in _checked(reader, lines):
+            _restore_line(db, line, it, restored)
             progress.reach(restored.docs)
     for what, stated, found in (
         ("documents", header.docs, restored.docs),
@@ -236,7 +232,19 @@ def _restore_lines(
     return restored
 
 
-def _restore_line(db: Connection, line: _Line, restored: Restored) -> None:
+def _checked(reader: _Reader, lines: Iterator[bytes]) -> Iterator[tuple[_Line, StoreDocument]]:
+    """The lines as documents that can be trusted; an error names its line, and only here."""
+    last_id = ""
+    with reader.naming_lines():
+        for text in lines:
+            line = _decoded(_decode_line, text)
+            if line.id <= last_id:
+                raise invalid("id", "not after that of the line before: ids ascend, each once")
+            last_id = line.id
+            yield line, _document(line)
+
+
+def _document(line: _Line) -> StoreDocument:
     it = StoreDocument(
         id=line.id,
         title=line.title,
@@ -249,6 +257,10 @@ def _restore_line(db: Connection, line: _Line, restored: Restored) -> None:
     _moment("updated_at", line.updated_at)
     if line.sha256 not in (UNSET, hashlib.sha256(line.content.encode()).hexdigest()):
         raise HadanoError(Code.INTEGRITY, "sha256: not that of the content")
+    return it
+
+
+def _restore_line(db: Connection, line: _Line, it: StoreDocument, restored: Restored) -> None:
     match ingest.restore(db, line.id, it, line.created_at, line.updated_at):
         case "same":
             restored.same += 1
