@@ -174,7 +174,7 @@ EDGES = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(EDGES, min_size=3, max_size=3), st.sampled_from("ABC"), st.integers(1, 3))
 def test_any_graph_is_walked_as_a_plain_search_walks_it(graph, start, depth) -> None:
     store = WALKED

@@ -83,7 +83,7 @@ def queries(words: list[str]) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(words), min_size=1, max_size=4).map(" ".join)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(histories(LONG), st.lists(queries(LONG), min_size=6, max_size=6), st.integers(1, 4))
 def test_chunks_are_in_the_order_of_fts5s_own_rank(history, asked, per_doc) -> None:
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "store.db") as store:
@@ -93,7 +93,7 @@ def test_chunks_are_in_the_order_of_fts5s_own_rank(history, asked, per_doc) -> N
             assert shown(found) == merged(store, by_fts5(store, query), per_doc, 100)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     histories(SHORT + LONG[:4]),
     st.lists(queries(SHORT + LONG[:4]), min_size=6, max_size=6),
