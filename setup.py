@@ -34,7 +34,9 @@ def kernels() -> list[Extension]:
             f"hadano._native.{source.stem}",
             [source.as_posix()],
             include_dirs=[source.parent.as_posix()],
-            depends=[header.as_posix() for header in source.parent.glob("*.h")],
+            depends=[
+                part.as_posix() for part in source.parent.iterdir() if part.suffix in (".h", ".pxi")
+            ],
         )
         for source in sorted(Path("hadano/_native").glob("*.pyx"))
     ]

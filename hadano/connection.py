@@ -8,12 +8,23 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
 from hadano import limits, schema
+from hadano._native import (
+    ENTRY_POINT,
+    LIBRARY,
+    Cancelled,
+    DamagedIndex,
+    Ranker,
+    StoreFailed,
+)
 from hadano.errors import Code, HadanoError
+
+if TYPE_CHECKING:
+    from array import array
 
 Row = tuple[Any, ...]
 
@@ -69,6 +80,7 @@ class Connection:
         self.wal_pages = 0
         self.vec_version: str | None = None
         self._stopped: str | None = None
+        self._ranker: Ranker | None = None
         self._durable = False
         if not reading:
             _make_private(path)
@@ -208,6 +220,36 @@ class Connection:
         """How many rows this connection has changed since it was opened."""
         return self._db.total_changes()
 
+    # Ranking.
+
+    def ranking(
+        self, terms: Sequence[tuple[int, str]], *, per_doc: int, ranks: int
+    ) -> tuple["array[int]", "array[int]"]:
+        """Ids of the chunks that match best, best first, and their documents' numbers beside them,
+        as far as `ranks` ranks reach at `per_doc` chunks a document. Inside `snapshot` only.
+
+        E_INTEGRITY where the full-text index breaks its own format.
+        """
+        self._go_on()
+        try:
+            return self._own_ranker().rank(terms, per_doc, ranks)
+        except Cancelled:
+            raise HadanoError(Code.TIMEOUT, self._stopped or "the call was cut short") from None
+        except DamagedIndex as error:
+            raise HadanoError(Code.INTEGRITY, "the full-text index is damaged") from error
+        except StoreFailed as error:
+            raise translated(_failure(error.args[0])) from error
+
+    def _own_ranker(self) -> Ranker:
+        """The compiled ranker, which reads this connection's pages through SQLite's own routines;
+        made for the first search, for most connections never rank."""
+        if self._ranker is None:
+            self._db.enable_load_extension(True)
+            self._db.load_extension(LIBRARY, ENTRY_POINT)
+            self._db.enable_load_extension(False)
+            self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
+        return self._ranker
+
     # Transactions.
 
     @contextmanager
@@ -250,10 +292,14 @@ class Connection:
         `why`) until `resume`. Safe to call from another thread, and more than once: SQLite forgets
         an interrupt that falls between two statements."""
         self._stopped = why
+        if self._ranker is not None:
+            self._ranker.cancel()
         self._db.interrupt()
 
     def resume(self) -> None:
         self._stopped = None
+        if self._ranker is not None:
+            self._ranker.resume()
 
     def _go_on(self) -> None:
         if self._stopped is not None:
@@ -307,10 +353,18 @@ class Connection:
     def close(self) -> None:
         """Closes the file. The last connection to it also removes the write-ahead log."""
         self._stopped = None
+        if self._ranker is not None:
+            self._ranker.close()
         try:
             self._db.close()
         except apsw.Error as error:
             raise translated(error) from error
+
+
+def _failure(code: int) -> apsw.Error:
+    """APSW's own exception for one of SQLite's result codes."""
+    failure = apsw.exception_for(code)
+    return failure if isinstance(failure, apsw.Error) else apsw.Error(str(failure))
 
 
 def sqlite_version() -> str:

@@ -52,6 +52,8 @@ ERASE_PAGES: Final = 64
 AUDIT_ARGS_BYTES_MAX: Final = 8 * CONTENT_BYTES_MAX
 #: Audit rows that wait in memory for another process's write lock.
 AUDIT_WAITING_MAX: Final = 10_000
+#: Doclists that a connection keeps decoded between searches.
+RANKER_CACHE_BYTES_MAX: Final = 32 * 1_048_576
 #: Pages in the write-ahead log past which it is copied back into the file, in the background.
 WAL_PAGES_MAX: Final = 1_000
 #: Bytes that the write-ahead log keeps on disk once it has been copied back.

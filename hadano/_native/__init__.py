@@ -8,6 +8,14 @@ try:
     from hadano._native.chunk import windows
     from hadano._native.fold import classes, search_form, short_words
     from hadano._native.merge import fuse
+    from hadano._native.rank import (
+        ENTRY_POINT,
+        LIBRARY,
+        Cancelled,
+        DamagedIndex,
+        Ranker,
+        StoreFailed,
+    )
 except ImportError as error:
     raise ImportError(
         "hadano's compiled core is missing or was built for another Python: "
@@ -15,4 +23,16 @@ except ImportError as error:
         "(this needs a C compiler)."
     ) from error
 
-__all__ = ["classes", "fuse", "search_form", "short_words", "windows"]
+__all__ = [
+    "ENTRY_POINT",
+    "LIBRARY",
+    "Cancelled",
+    "DamagedIndex",
+    "Ranker",
+    "StoreFailed",
+    "classes",
+    "fuse",
+    "search_form",
+    "short_words",
+    "windows",
+]

@@ -3,5 +3,25 @@
 from hadano._native.chunk import windows
 from hadano._native.fold import classes, search_form, short_words
 from hadano._native.merge import fuse
+from hadano._native.rank import (
+    ENTRY_POINT,
+    LIBRARY,
+    Cancelled,
+    DamagedIndex,
+    Ranker,
+    StoreFailed,
+)
 
-__all__ = ["classes", "fuse", "search_form", "short_words", "windows"]
+__all__ = [
+    "ENTRY_POINT",
+    "LIBRARY",
+    "Cancelled",
+    "DamagedIndex",
+    "Ranker",
+    "StoreFailed",
+    "classes",
+    "fuse",
+    "search_form",
+    "short_words",
+    "windows",
+]

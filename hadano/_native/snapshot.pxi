@@ -1,0 +1,356 @@
+"""What is kept between calls, and how it is made true of the snapshot at hand.
+
+Row lengths and document numbers are dense by chunk id. It knows when they may be kept, when a few
+rows must be read anew, and when all.
+"""
+
+
+@cython.internal
+cdef class Snapshot(Terms):
+    """The index's shape and averages; every chunk's length and document number."""
+
+    # The records that name the state of the index, or None.
+    cdef bytes snapshot
+    cdef uint64_t written
+    cdef uint32_t cookie
+    cdef int64_t rows
+    cdef int64_t tokens
+    cdef double average
+    # Dense by chunk id: `ids` of each.
+    cdef uint16_t *lengths
+    cdef uint32_t *documents
+    cdef float *estimate
+    cdef uint64_t *marks
+    cdef uint32_t *touched
+    cdef size_t ids
+    # By length
+    cdef uint32_t longest
+    cdef double norms[NO_ROW + 1]
+    cdef float norms_short[NO_ROW + 1]
+    # Decoded terms by (kind, text), least recently used first
+    cdef dict cache
+    cdef size_t cache_room
+    cdef size_t cache_used
+
+    def __cinit__(self, connection, index="chunks_fts", chunks="chunks", cache_bytes=32 << 20):
+        self.cache = {}
+        self.cache_room = cache_bytes
+
+    def __dealloc__(self):
+        free(self.lengths)
+        free(self.documents)
+        free(self.estimate)
+        free(self.marks)
+        free(self.touched)
+
+    cdef int read_record(self, int64_t id, bytearray into) except -1:
+        cdef int code
+        cdef const char *at
+        self.sql.reset(self.statement[RECORD])
+        self.sql.bind_int64(self.statement[RECORD], 1, id)
+        code = self.sql.step(self.statement[RECORD])
+        if code == SQLITE_ROW:
+            at = <const char *>self.sql.column_blob(self.statement[RECORD], 0)
+            if at != NULL:
+                into += at[:self.sql.column_bytes(self.statement[RECORD], 0)]
+        self.sql.reset(self.statement[RECORD])
+        if code != SQLITE_ROW:
+            self.sqlite_code = code
+            self.complain(DAMAGED if code == SQLITE_DONE else STORE_FAILED)
+        return 0
+
+    cdef int refresh(self) except -1:
+        """Make everything kept between calls true of the snapshot at hand.
+
+        The structure record, the averages record and the newest row together name the index's
+        state: every flush adds to the write counter, ids are never used twice, and deleting in
+        place lowers the row count.
+        """
+        cdef bytearray structure = bytearray()
+        cdef bytearray averages = bytearray()
+        cdef int64_t newest = 0
+        cdef bytes snapshot
+        cdef int code
+        self.read_record(STRUCTURE_RECORD, structure)
+        self.read_record(AVERAGES_RECORD, averages)
+        code = self.sql.step(self.statement[NEWEST])
+        if code == SQLITE_ROW:
+            newest = self.sql.column_int64(self.statement[NEWEST], 0)
+        self.sql.reset(self.statement[NEWEST])
+        if code != SQLITE_ROW:
+            self.sqlite_code = code
+            self.complain(STORE_FAILED)
+        snapshot = bytes(structure) + b"/" + bytes(averages) + b"/%d" % newest
+        if snapshot == self.snapshot:
+            return 0
+        known = self.snapshot is not None
+        self.snapshot = None
+        self.cache.clear()
+        self.cache_used = 0
+        if newest < 0 or newest >= CHUNK_ID_MAX:
+            raise DamagedIndex("a chunk id is out of range")
+        before = self.shape()
+        self.complain(self.load_structure(structure, len(structure)))
+        self.complain(self.load_averages(averages, len(averages)))
+        fresh = self.flushed_since(before) if known else None
+        with nogil:
+            code = self.size_arrays(<size_t>newest + 1)
+        self.complain(code)
+        if fresh is None:
+            with nogil:
+                code = self.load_lengths()
+            self.complain(code)
+        else:
+            for place in fresh:
+                self.complain(self.load_rows_of(&self.segments[<int>place]))
+        self.weigh_lengths()
+        self.snapshot = snapshot
+        return 0
+
+    cdef tuple shape(self):
+        """What flushed_since compares: configuration cookie, write counter, segments."""
+        cdef int i
+        segments = [
+            (self.segments[i].id, self.segments[i].first, self.segments[i].last)
+            for i in range(self.segments_n)
+        ]
+        return self.cookie, self.written, segments
+
+    cdef list flushed_since(self, tuple before):
+        """The places of the segments written since `before`, or None when that cannot be told.
+
+        FTS5 flushes into new segments and counts their leaves in the write counter (automerge
+        off: it does not, and the sums differ). So when all former segments are still there and
+        the others' leaves make up just what was counted, whatever changed is in the others. A
+        merge may hide a change; it comes only as the counter passes a multiple of WORK_UNIT
+        (fts5_index.c, FTS5_WORK_UNIT), or takes former segments away.
+        """
+        cookie, written, former = before
+        now = self.shape()[2]
+        fresh = [place for place, segment in enumerate(now) if segment not in former]
+        leaves = sum(now[place][2] - now[place][1] + 1 for place in fresh)
+        if cookie != self.cookie or self.written // WORK_UNIT != written // WORK_UNIT:
+            return None
+        if [segment for segment in now if segment in former] != former:
+            return None
+        return fresh if self.written - written == leaves else None
+
+    cdef int load_rows_of(self, Segment *segment) noexcept nogil:
+        """Read anew the length and document of every row that a segment mentions."""
+        cdef int code = self.open_leaf(segment, segment.first)
+        cdef size_t i
+        cdef uint32_t row
+        cdef uint32_t last = 0
+        self.lists[1].n = 0
+        while code == MORE and self.leaf.first_term == 0:
+            code = self.next_leaf()
+        if code == MORE:
+            code = self.read_term(self.leaf.first_term)
+        while code == MORE:
+            code = self.count_doclist(0, &self.lists[1], 0, False)
+            if code == MORE:
+                code = self.next_term()
+        if code != END:
+            return code
+        for i in range(self.lists[1].n):
+            row = self.lists[1].at[i].row
+            if row < self.ids:
+                self.lengths[row] = NO_ROW
+        for i in range(self.lists[1].n):
+            row = self.lists[1].at[i].row
+            if row < self.ids and row != last and self.lengths[row] == NO_ROW:
+                code = self.load_row(row)
+                if code != MORE:
+                    return code
+            last = row
+        return MORE
+
+    cdef int load_row(self, uint32_t row) noexcept nogil:
+        cdef int code
+        self.sql.bind_int64(self.statement[LENGTH_OF], 1, row)
+        self.sql.bind_int64(self.statement[DOCUMENT_OF], 1, row)
+        code = self.sql.step(self.statement[LENGTH_OF])
+        if code == SQLITE_ROW:
+            code = self.keep_length(self.statement[LENGTH_OF])
+            self.sql.reset(self.statement[LENGTH_OF])
+            if code != MORE:
+                return code
+            code = self.sql.step(self.statement[DOCUMENT_OF])
+            if code == SQLITE_ROW and self.keep_document(self.statement[DOCUMENT_OF]) != MORE:
+                code = DAMAGED
+        self.sql.reset(self.statement[LENGTH_OF])
+        self.sql.reset(self.statement[DOCUMENT_OF])
+        if code == DAMAGED or code == SQLITE_ROW or code == SQLITE_DONE:
+            return DAMAGED if code == DAMAGED else MORE
+        self.sqlite_code = code
+        return STORE_FAILED
+
+    cdef int load_structure(self, const uint8_t *at, size_t n) noexcept:
+        cdef const uint8_t *stop = at + n
+        cdef uint64_t levels, total, merging, count, skipped
+        cdef uint64_t id = 0, first = 0, last = 0
+        cdef uint64_t level, i, j
+        cdef uint64_t extra = 0
+        cdef Segment *segment
+        if n < 7:
+            return DAMAGED
+        self.cookie = at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
+        at += 4
+        if n >= 8 and memcmp(at, b"\xff\x00\x00\x01", 4) == 0:
+            # The newer form has five numbers more a segment (FTS5_STRUCTURE_V2).
+            extra = 5
+            at += 4
+        at = varint(at, stop, &levels)
+        at = varint(at, stop, &total) if at != NULL else NULL
+        at = varint(at, stop, &self.written) if at != NULL else NULL
+        if at == NULL or levels > LEVELS_MAX or total > SEGMENTS_MAX:
+            return DAMAGED
+        self.segments_n = 0
+        for level in range(levels):
+            at = varint(at, stop, &merging)
+            at = varint(at, stop, &count) if at != NULL else NULL
+            if at == NULL or count > total - self.segments_n:
+                return DAMAGED
+            # A level lists its segments oldest first; newest first is wanted.
+            for i in range(count):
+                segment = &self.segments[self.segments_n + count - 1 - i]
+                at = varint(at, stop, &id)
+                at = varint(at, stop, &first) if at != NULL else NULL
+                at = varint(at, stop, &last) if at != NULL else NULL
+                for j in range(extra):
+                    at = varint(at, stop, &skipped) if at != NULL else NULL
+                if at == NULL or id > 0xFFFF or last >= 1 << 31 or last < first:
+                    return DAMAGED
+                segment.id = <int64_t>id
+                segment.first = <int64_t>first
+                segment.last = <int64_t>last
+            self.segments_n += <int>count
+        if <uint64_t>self.segments_n != total:
+            return DAMAGED
+        # A segment whose terms have all been merged away is listed with first page 0.
+        j = 0
+        for i in range(total):
+            if self.segments[i].first > 0:
+                self.segments[j] = self.segments[i]
+                j += 1
+        self.segments_n = <int>j
+        return MORE
+
+    cdef int load_averages(self, const uint8_t *at, size_t n) noexcept:
+        cdef const uint8_t *stop = at + n
+        cdef uint64_t value
+        self.rows = 0
+        self.tokens = 0
+        if n == 0:
+            return MORE
+        at = varint(at, stop, &value)
+        if at == NULL or value > CHUNK_ID_MAX:
+            return DAMAGED
+        self.rows = <int64_t>value
+        while at < stop:
+            at = varint(at, stop, &value)
+            if at == NULL or value >= 1 << 53:
+                return DAMAGED
+            self.tokens += <int64_t>value
+        return MORE
+
+    cdef int size_arrays(self, size_t ids) noexcept nogil:
+        cdef size_t room = grown(self.ids, ids)
+        cdef void *moved
+        if room == self.ids:
+            return MORE
+        moved = realloc(self.lengths, room * sizeof(uint16_t))
+        if moved == NULL:
+            return NO_MEMORY
+        self.lengths = <uint16_t *>moved
+        moved = realloc(self.documents, room * sizeof(uint32_t))
+        if moved == NULL:
+            return NO_MEMORY
+        self.documents = <uint32_t *>moved
+        moved = calloc(room, sizeof(float))
+        if moved == NULL:
+            return NO_MEMORY
+        free(self.estimate)
+        self.estimate = <float *>moved
+        moved = calloc((room >> 6) + 1, sizeof(uint64_t))
+        if moved == NULL:
+            return NO_MEMORY
+        free(self.marks)
+        self.marks = <uint64_t *>moved
+        moved = realloc(self.touched, room * sizeof(uint32_t))
+        if moved == NULL:
+            return NO_MEMORY
+        self.touched = <uint32_t *>moved
+        memset(self.lengths + self.ids, 0xFF, (room - self.ids) * sizeof(uint16_t))
+        memset(self.documents + self.ids, 0xFF, (room - self.ids) * sizeof(uint32_t))
+        self.ids = room
+        return MORE
+
+    cdef int keep_length(self, sqlite3_stmt *statement) noexcept nogil:
+        """Sum one docsize row (a varint a column) into `lengths`."""
+        cdef int64_t row = self.sql.column_int64(statement, 0)
+        cdef const uint8_t *at = <const uint8_t *>self.sql.column_blob(statement, 1)
+        cdef const uint8_t *stop = at + self.sql.column_bytes(statement, 1)
+        cdef uint64_t value, sum = 0
+        if row <= 0 or <size_t>row >= self.ids:
+            return DAMAGED
+        while at < stop:
+            at = varint(at, stop, &value)
+            if at == NULL or value > ROW_TOKENS_MAX:
+                return DAMAGED
+            sum += value
+        if sum > ROW_TOKENS_MAX:
+            return DAMAGED
+        self.lengths[row] = <uint16_t>sum
+        if sum > self.longest:
+            self.longest = <uint32_t>sum
+        return MORE
+
+    cdef int keep_document(self, sqlite3_stmt *statement) noexcept nogil:
+        cdef int64_t row = self.sql.column_int64(statement, 0)
+        cdef int64_t doc = self.sql.column_int64(statement, 1)
+        if row <= 0 or doc < 0 or doc >= NO_DOCUMENT:
+            return DAMAGED
+        if <size_t>row < self.ids:
+            self.documents[row] = <uint32_t>doc
+        return MORE
+
+    cdef int load_lengths(self) noexcept nogil:
+        """Read every row's length and document number."""
+        cdef int code
+        memset(self.documents, 0xFF, self.ids * sizeof(uint32_t))
+        memset(self.lengths, 0xFF, self.ids * sizeof(uint16_t))
+        self.longest = 0
+        self.sql.reset(self.statement[LENGTHS])
+        while True:
+            if self.cancelled:
+                return CANCELLED
+            code = self.sql.step(self.statement[LENGTHS])
+            if code != SQLITE_ROW:
+                break
+            if self.keep_length(self.statement[LENGTHS]) != MORE:
+                return DAMAGED
+        self.sql.reset(self.statement[LENGTHS])
+        if code == SQLITE_DONE:
+            self.sql.reset(self.statement[DOCUMENTS])
+            while True:
+                if self.cancelled:
+                    return CANCELLED
+                code = self.sql.step(self.statement[DOCUMENTS])
+                if code != SQLITE_ROW:
+                    break
+                if self.keep_document(self.statement[DOCUMENTS]) != MORE:
+                    return DAMAGED
+            self.sql.reset(self.statement[DOCUMENTS])
+        if code != SQLITE_DONE:
+            self.sqlite_code = code
+            return STORE_FAILED
+        return MORE
+
+    cdef void weigh_lengths(self) noexcept nogil:
+        """FTS5's k1 * (1 - b + b * D / avgdl), for every length D there is."""
+        cdef uint32_t length
+        self.average = <double>self.tokens / <double>self.rows if self.rows else 1.0
+        for length in range(self.longest + 1):
+            self.norms[length] = K1 * (1 - B + B * <double>length / self.average)
+            self.norms_short[length] = <float>self.norms[length]
