@@ -7,7 +7,8 @@ on account of any of it. Whatever it owes stands in the database or is paid befo
 import sys
 import threading
 from collections import deque
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from hadano import audit, ingest, limits, status
 from hadano.connection import Connection
@@ -37,7 +38,9 @@ class Housekeeper:
         self._wal_grew = True
         self._erasing = True
         self._waiting: deque[audit.Entry] = deque()
+        #: What `close` interrupts, and what is held to do so: no interrupt may meet a closed file.
         self._db: Connection | None = None
+        self._interrupting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="hadano-chores", daemon=True)
         self._thread.start()
 
@@ -77,37 +80,51 @@ class Housekeeper:
         self._wake.set()
 
     def close(self) -> None:
-        """Ends the thread, after the waiting audit rows have been written."""
+        """Ends the thread, then writes the audit rows that still wait, on a connection of their
+        own: they are there whatever the thread ended of. HadanoError where that cannot be done."""
         self._closing = True
         self._wake.set()
-        if self._db is not None:
-            self._db.stop("closing")
-        self._thread.join()
+        while self._thread.is_alive():
+            with self._interrupting:
+                if self._db is not None:
+                    self._db.stop("closing")
+            self._thread.join(_AGAIN_SECONDS)
+        if self._waiting:
+            with closing(Connection(self._path)) as db:
+                self._write_waiting(db)
 
     def _run(self) -> None:
         try:
-            with closing(Connection(self._path)) as db:
-                self._db = db
+            with closing(Connection(self._path)) as db, self._interruptible(db):
                 self._check(db)
                 self._keep_house(db)
         except Exception:
-            self._integrity = "failed"
-            sys.excepthook(*sys.exc_info())
+            if not self._closing:
+                self._integrity = "failed"
+                sys.excepthook(*sys.exc_info())
         finally:
             self._structure_checked.set()
 
-    def _check(self, db: Connection) -> None:
+    @contextmanager
+    def _interruptible(self, db: Connection) -> Iterator[None]:
+        """`close` can cut short what `db` does inside."""
+        with self._interrupting:
+            self._db = db
         try:
-            if not status.structure_holds(db):
-                self._integrity = "failed"
-                self._structure_checked.set()
-                return
-            self._structure_holds = True
-            self._structure_checked.set()
+            yield
+        finally:
+            with self._interrupting:
+                self._db = None
+
+    def _check(self, db: Connection) -> None:
+        if self._closing:
+            return
+        self._structure_holds = status.structure_holds(db)
+        if not self._structure_holds:
+            self._integrity = "failed"
+        self._structure_checked.set()
+        if self._structure_holds:
             self._integrity = "ok" if status.index_agrees(db) else "failed"
-        except HadanoError:
-            if not self._closing:
-                raise
 
     def _keep_house(self, db: Connection) -> None:
         delay = _AGAIN_SECONDS
@@ -116,8 +133,6 @@ class Housekeeper:
             self._wake.wait(delay if owed else None)
             self._wake.clear()
             delay = min(delay * 2, _AGAIN_SECONDS_MAX) if owed else _AGAIN_SECONDS
-        db.resume()
-        self._write_waiting(db)
 
     def _work(self, db: Connection) -> bool:
         """Does what is owed; True where something could not be done yet."""

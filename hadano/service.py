@@ -234,15 +234,11 @@ class Service:
 
     def close(self) -> None:
         """Ends the background work, writes what waits, and empties the write-ahead log."""
-        with self._one_at_a_time:
+        with self._one_at_a_time, contextlib.closing(self._db):
             self._watchdog.close()
             self._housekeeper.close()
-            self._db.resume()
-            try:
-                self._db.wait_at_most(_TRUNCATE_MS_MAX)
-                self._db.checkpoint(truncate=True)
-            finally:
-                self._db.close()
+            self._db.wait_at_most(_TRUNCATE_MS_MAX)
+            self._db.checkpoint(truncate=True)
 
     def _answer(self, call: _Call) -> Reply:
         """The tool's answer, its audit row written."""
