@@ -250,6 +250,7 @@ class Service:
         request = validate.request(call.tool.request, call.arguments)
         try:
             with self._watchdog.watch():
+                self._db.wait_at_most(self._watchdog.left_ms())
                 reply = (
                     self._write(call, request) if call.tool.writes else self._read(call, request)
                 )
@@ -270,7 +271,6 @@ class Service:
         return reply
 
     def _write(self, call: _Call, request: Request) -> Reply:
-        self._db.wait_at_most(self._watchdog.left_ms())
         with self._db.change():
             reply: Stored | Deleted
             reply, text_went = call.tool.run(self._db, request)
