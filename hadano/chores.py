@@ -173,12 +173,15 @@ class Housekeeper:
         if not self._wal_grew and not self._truncate:
             return True
         truncate, self._truncate, self._wal_grew = self._truncate, False, False
+        done = False
         # To wait for a reader is to hold up all writers; this is tried again instead.
         db.wait_at_most(0)
-        with self.copying:
-            done = db.checkpoint(truncate=truncate)
-        db.wait_at_most(limits.BUSY_MS_MAX)
-        if not done:
-            self._truncate |= truncate
-            self._wal_grew = True
+        try:
+            with self.copying:
+                done = db.checkpoint(truncate=truncate)
+        finally:
+            db.wait_at_most(limits.BUSY_MS_MAX)
+            if not done:
+                self._truncate |= truncate
+                self._wal_grew = True
         return done

@@ -2,7 +2,42 @@
 
 from hadano import chores, status
 from hadano.connection import Connection
+from hadano.errors import Code, HadanoError
 from tests.tools.store import Neighbour, Store, until
+
+SECRET = "vermilion quixotic zephyr"
+
+
+def fail_once(monkeypatch, db: Connection) -> None:
+    """The next copy of the log on this connection finds the disk full."""
+    checkpoint = db.checkpoint
+
+    def full(**_: bool) -> bool:
+        monkeypatch.setattr(db, "checkpoint", checkpoint)
+        raise HadanoError(Code.INTERNAL, "the disk is full")
+
+    monkeypatch.setattr(db, "checkpoint", full)
+
+
+def test_a_deletion_whose_log_cannot_be_emptied_is_answered_and_finished_later(
+    store: Store, monkeypatch
+) -> None:
+    store.put(SECRET, id="a")
+    fail_once(monkeypatch, store.service._db)
+    assert store.ask("delete_document", id="a") == {"id": "a", "deleted": True, "erased": False}
+    assert [row["outcome"] for row in store.audit()] == ["ok", "ok"]
+    assert until(lambda: not store.left(SECRET))
+
+
+def test_an_erasure_that_fails_in_the_background_too_is_tried_again(
+    store: Store, monkeypatch
+) -> None:
+    assert store.integrity() == "ok"
+    store.put(SECRET, id="a")
+    fail_once(monkeypatch, store.service._db)
+    fail_once(monkeypatch, store.service._housekeeper._db)
+    assert store.ask("delete_document", id="a")["erased"] is False
+    assert until(lambda: not store.left(SECRET))
 
 
 def test_rows_that_wait_outlive_the_thread_that_was_to_write_them(tmp_path, monkeypatch) -> None:
