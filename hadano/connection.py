@@ -276,10 +276,19 @@ class Connection:
             yield
             self.run("COMMIT")
         except BaseException:
-            # SQLite may have rolled back by itself (disk full, interrupt inside a write).
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._roll_back()
             raise
+
+    def _roll_back(self) -> None:
+        """Ends a transaction that SQLite has not rolled back by itself (a full disk, an interrupt
+        inside a write). `stop` can interrupt a ROLLBACK, too, before it has begun."""
+        while self._db.in_transaction:
+            try:
+                self._db.execute("ROLLBACK")
+            except apsw.InterruptError:
+                continue
+            except apsw.Error as error:
+                raise translated(error) from error
 
     def wait_at_most(self, milliseconds: int) -> None:
         """How long a lock is waited for from now on; never longer than `BUSY_MS_MAX`."""

@@ -1,5 +1,9 @@
 """What fails behind an answer that was given is owed: it is neither lost nor told as an error."""
 
+from typing import Any
+
+import apsw
+
 from hadano import chores, status
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
@@ -71,3 +75,30 @@ def test_a_server_that_ends_at_once_does_not_check_the_file_first(tmp_path, monk
     keepers.append(chores.Housekeeper(str(tmp_path / "store.db")))
     keepers[0].close()
     assert checked == []
+
+
+class _CutInTheEnd:
+    """An APSW connection whose first ROLLBACK is interrupted before it has begun."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self.cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def execute(self, sql: str, *more: Any) -> Any:
+        if sql == "ROLLBACK" and not self.cut:
+            self.cut = True
+            raise apsw.InterruptError("interrupted")
+        return self._db.execute(sql, *more)
+
+
+def test_an_interrupt_that_meets_the_rollback_leaves_no_transaction_open(
+    store, monkeypatch
+) -> None:
+    db = store.service._db
+    monkeypatch.setattr(db, "_db", _CutInTheEnd(db._db))
+    assert store.refused("get_document", id="none") == "E_NOT_FOUND"
+    assert db._db.cut
+    assert store.put("text")
