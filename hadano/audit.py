@@ -5,8 +5,6 @@ document that a call stored is deleted or replaced, the row stays and its argume
 shape; the hash of the content stays with it.
 """
 
-import hashlib
-import json
 from typing import Any
 
 import msgspec
@@ -14,6 +12,7 @@ from msgspec import Struct
 
 from hadano import limits
 from hadano.connection import Connection
+from hadano.digest import sha256_of
 from hadano.types import RequestLog
 
 
@@ -57,17 +56,16 @@ def trace(mode: RequestLog, given: object) -> tuple[str | None, str | None]:
     if mode != "full" or not isinstance(given, dict):
         return None, None
     id, content = given.get("id"), given.get("content")
-    sha256 = None
-    if isinstance(content, str):
-        sha256 = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
     named = isinstance(id, str) and len(id) <= limits.ID_CODEPOINTS_MAX and id.isprintable()
-    return (id if named else None), sha256
+    return id if named else None, sha256_of(content) if isinstance(content, str) else None
 
 
 def scrub(db: Connection, doc_id: str) -> None:
     """Takes the text of a document that is gone or replaced out of earlier rows: those of calls
     that stored it or tried to, under whatever parameter, and of calls that tried to store the same
     content under an id that does not hold it."""
+    import json  # It reads what msgspec does not; kept off the way to the first answer.
+
     for n, args in db.rows(_TRACES, (doc_id,)):
         given = json.loads(args)
         if not _is_shape(given):
@@ -115,7 +113,7 @@ def _json(value: object) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except (ValueError, OverflowError, RecursionError):
-        pass
+        import json  # Rarely needed.
     try:
         return json.dumps(value)
     except (ValueError, RecursionError):

@@ -30,6 +30,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from hadano import audit, console, files, ingest, limits, schema, validate
 from hadano.connection import Connection
+from hadano.digest import sha256_of
 from hadano.errors import Code, HadanoError, invalid
 from hadano.types import Relation, StoreDocument
 
@@ -255,7 +256,7 @@ def _document(line: _Line) -> StoreDocument:
     validate.document(it)
     _moment("created_at", line.created_at)
     _moment("updated_at", line.updated_at)
-    if line.sha256 not in (UNSET, hashlib.sha256(line.content.encode()).hexdigest()):
+    if line.sha256 not in (UNSET, sha256_of(line.content)):
         raise HadanoError(Code.INTEGRITY, "sha256: not that of the content")
     return it
 

@@ -3,7 +3,6 @@
 Runs inside the caller's transaction, so a document and what comes from it appear and go together.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,14 +13,14 @@ from msgspec import UNSET, Struct
 
 from hadano import limits, schema
 from hadano._native import search_form, short_words, windows
-from hadano.connection import Connection, Row
+from hadano.connection import Connection
+from hadano.digest import sha256_of
 from hadano.errors import no_document
 from hadano.types import (
     Deleted,
     DeleteDocument,
     Document,
     GetDocument,
-    Relation,
     Stored,
     StoreDocument,
 )
@@ -44,6 +43,9 @@ class _Facts(Struct, frozen=True):
 
 _HELD = f"SELECT n, {', '.join(_Facts.__struct_fields__)} FROM docs WHERE id = ?"
 
+#: A document that the store holds: its number, and the facts of it.
+_Held = tuple[int, _Facts]
+
 
 def store(db: Connection, it: StoreDocument) -> tuple[Stored, bool]:
     """Saves a document, or replaces the one of that id whole; also says whether text went away.
@@ -52,9 +54,8 @@ def store(db: Connection, it: StoreDocument) -> tuple[Stored, bool]:
     """
     id = os.urandom(16).hex() if it.id is UNSET else it.id
     moment = now()
-    held = db.row(_HELD, (id,))
-    created_at = moment if held is None else _Facts(*held[1:]).created_at
-    new = _facts(it, created_at, moment)
+    held = _held(db, id)
+    new = _facts(it, moment if held is None else held[1].created_at, moment)
     _save(db, id, it, held, new)
     chunks = db.value(
         "SELECT count(*) FROM chunks WHERE doc = (SELECT n FROM docs WHERE id = ?)", (id,)
@@ -67,15 +68,12 @@ def restore(
 ) -> Literal["same", "new", "replaced"]:
     """Saves a document as `store` does, with an id and times of its own. One that the store holds
     already, to the last tag, is left untouched."""
-    held = db.row(_HELD, (id,))
+    held = _held(db, id)
     new = _facts(it, created_at, updated_at)
-    if held is None:
-        _save(db, id, it, held, new)
-        return "new"
-    if _Facts(*held[1:]) == new and relations_of(db, id) == sorted(map(_edge, _relations(it))):
+    if held is not None and held[1] == new and relations_of(db, id) == sorted(_edges(it)):
         return "same"
     _save(db, id, it, held, new)
-    return "replaced"
+    return "new" if held is None else "replaced"
 
 
 def relations_of(db: Connection, id: str) -> list[tuple[str, str, str]]:
@@ -162,18 +160,23 @@ def _form(text: str) -> str | None:
     return None if form is text or form == text else form
 
 
+def _held(db: Connection, id: str) -> _Held | None:
+    row = db.row(_HELD, (id,))
+    return None if row is None else (row[0], _Facts(*row[1:]))
+
+
 def _facts(it: StoreDocument, created_at: str, updated_at: str) -> _Facts:
     return _Facts(
         title=it.title,
         tags=msgspec.json.encode([] if it.tags is UNSET else it.tags).decode(),
-        sha256=hashlib.sha256(it.content.encode()).hexdigest(),
+        sha256=sha256_of(it.content),
         created_at=created_at,
         updated_at=updated_at,
     )
 
 
-def _save(db: Connection, id: str, it: StoreDocument, held: Row | None, new: _Facts) -> None:
-    """A document and all that is derived from it, in place of the one `held` (a row of `_HELD`)."""
+def _save(db: Connection, id: str, it: StoreDocument, held: _Held | None, new: _Facts) -> None:
+    """A document and all that is derived from it, in place of the one `held`."""
     title_form = _form(it.title)
     if held is None:
         db.run(
@@ -185,17 +188,16 @@ def _save(db: Connection, id: str, it: StoreDocument, held: Row | None, new: _Fa
     else:
         _replace(db, held, it, title_form, new)
         db.run("DELETE FROM edges WHERE doc_id = ?", (id,))
-    if relations := _relations(it):
-        db.run_many(
-            "INSERT INTO edges(doc_id, src, rel, dst) VALUES(?, ?, ?, ?)",
-            [(id, *_edge(relation)) for relation in relations],
-        )
+    db.run_many(
+        "INSERT INTO edges(doc_id, src, rel, dst) VALUES(?, ?, ?, ?)",
+        [(id, *edge) for edge in _edges(it)],
+    )
 
 
 def _replace(
-    db: Connection, held: Row, it: StoreDocument, title_form: str | None, new: _Facts
+    db: Connection, held: _Held, it: StoreDocument, title_form: str | None, new: _Facts
 ) -> None:
-    n, old = held[0], _Facts(*held[1:])
+    n, old = held
     text_changed, title_changed = new.sha256 != old.sha256, new.title != old.title
     if text_changed:
         _unindex(db, n)
@@ -290,9 +292,7 @@ def _secure_delete(db: Connection, on: bool) -> None:
     db.run("INSERT INTO chunks_fts(chunks_fts, rank) VALUES('secure-delete', ?)", (int(on),))
 
 
-def _relations(it: StoreDocument) -> list[Relation]:
-    return [] if it.relations is UNSET else it.relations
-
-
-def _edge(relation: Relation) -> tuple[str, str, str]:
-    return relation.src, relation.rel, relation.dst
+def _edges(it: StoreDocument) -> list[tuple[str, str, str]]:
+    if it.relations is UNSET:
+        return []
+    return [(relation.src, relation.rel, relation.dst) for relation in it.relations]
