@@ -50,14 +50,20 @@ def arguments(mode: RequestLog, given: object) -> str | None:
     return text if len(text) <= limits.AUDIT_ARGS_BYTES_MAX else _json(shape(given))
 
 
-def trace(mode: RequestLog, given: object) -> tuple[str | None, str | None]:
-    """What ties a row to a document, so that its text can be found again to be erased: the id that
-    the arguments name, and the hash of the content that they carry. Only `full` needs either."""
+def trace(mode: RequestLog, given: object, doc_id: str | None) -> tuple[str | None, str | None]:
+    """What ties a row to a document, so that its text can be found again to be erased: `doc_id`,
+    else whatever id the arguments name, and the hash of the content that they carry. Only `full`
+    needs either."""
     if mode != "full" or not isinstance(given, dict):
         return None, None
-    id, content = given.get("id"), given.get("content")
-    named = isinstance(id, str) and len(id) <= limits.ID_CODEPOINTS_MAX and id.isprintable()
-    return id if named else None, sha256_of(content) if isinstance(content, str) else None
+    id, content = doc_id or given.get("id"), given.get("content")
+    known = isinstance(id, str) and len(id) <= limits.ID_CODEPOINTS_MAX and _whole(id)
+    return id if known else None, sha256_of(content) if isinstance(content, str) else None
+
+
+def _whole(text: str) -> bool:
+    """Whether there is no half of a surrogate pair in it, which SQLite could not hold."""
+    return text.encode("utf-8", "ignore").decode() == text
 
 
 def scrub(db: Connection, doc_id: str) -> None:

@@ -312,12 +312,12 @@ class Service:
         self, call: _Call, *, rows: int = 0, outcome: str = "ok", doc_id: str | None = None
     ) -> audit.Entry:
         mode = self._settings.request_log
-        named, sha256 = audit.trace(mode, call.arguments)
+        traced, sha256 = audit.trace(mode, call.arguments, doc_id)
         return audit.Entry(
             request_id=call.request_id,
             time=call.time,
             tool=call.tool.name,
-            doc_id=named if mode != "full" or named else doc_id,
+            doc_id=traced,
             sha256=sha256,
             args=audit.arguments(mode, call.arguments),
             row_count=rows,

@@ -102,3 +102,11 @@ def test_an_interrupt_that_meets_the_rollback_leaves_no_transaction_open(
     assert store.refused("get_document", id="none") == "E_NOT_FOUND"
     assert db._db.cut
     assert store.put("text")
+
+
+def test_an_id_of_any_legal_spelling_ties_refused_calls_to_their_document(store: Store) -> None:
+    for id in ("東京\u3000駅", "👩\u200d🚀", "soft\u00adhyphen"):
+        store.refused("store_document", id=id, title="t", content=SECRET, tags=["x", "x"])
+        store.put("another text", id=id)
+        store.ask("delete_document", id=id)
+    assert not store.left(SECRET)
