@@ -426,19 +426,21 @@ cdef class Doclists:
         """
         cdef const uint8_t *raw = self.bytes.at + hit.at
         cdef int32_t shift = <int32_t>offset - <int32_t>base
+        cdef uint32_t head
         cdef int found
         hit.met = <uint8_t>self.met
         if hit.form == STARTS or at + n + 8 > readable:
             return self.thin_slowly(hit, at, n, base, offset)
         if n == hit.bytes and same_but_shifted(raw, at, n, shift):
             return MORE
-        if hit.bytes >= 3 and n >= 3 and raw[0] == 1 and at[0] == 1 and at[1] == raw[1]:
-            if (TITLE_AND_TEXT >> raw[1]) & 1:
-                found = all_held(raw, raw + hit.bytes, at, at + n, shift)
+        head = head_of(raw)
+        if hit.bytes > head and n > head and head_of(at) == head:
+            if head == 0 or (raw[1] == at[1] <= 31 and (TITLE_AND_TEXT >> raw[1]) & 1):
+                found = all_held(raw + head, raw + hit.bytes, at + head, at + n, shift)
                 if found == 1:
                     return MORE
                 # A list of a single position, of one byte or two, is thereby done with.
-                if found == 0 and hit.bytes - 3 <= <uint32_t>(raw[2] >> 7):
+                if found == 0 and hit.bytes - head - 1 <= <uint32_t>(raw[head] >> 7):
                     hit.bytes = 0
                     return MORE
         return self.thin_slowly(hit, at, n, base, offset)

@@ -174,22 +174,29 @@ cdef int64_t counted_slowly(
     return count
 
 
+cdef inline uint32_t head_of(const uint8_t *at) noexcept nogil:
+    """Bytes before the first position: a column's marker, which the first column has none of."""
+    return 2 if at[0] == 1 else 0
+
+
 cdef inline int64_t counted_plain(
     const uint8_t *at, uint32_t n, const uint8_t *readable, uint32_t columns
 ) noexcept nogil:
-    """How many positions a list holds whose only column marker stands in front; -1: not such one.
+    """How many positions a list holds that is of one column; -1: not such one.
 
-    Eight bytes at a time: every byte below 0x80 ends a position. A list with a byte 0x01 further
-    on is not taken, it might be a marker.
+    Eight bytes at a time: every byte below 0x80 ends a position. A list with a byte 0x01 past its
+    head is not taken, it might be a marker.
     """
     cdef uint64_t word
     cdef int64_t count = 0
-    if n < 3 or at[0] != 1 or at[1] > 31 or at + n + 8 > readable:
+    cdef uint32_t head
+    if n == 0 or at + n + 8 > readable:
         return -1
-    if not (columns >> at[1]) & 1:
+    head = head_of(at)
+    if n <= head or (head and at[1] > 31) or not (columns >> (at[1] if head else 0)) & 1:
         return -1
-    n -= 2
-    at += 2
+    n -= head
+    at += head
     while n >= 8:
         word = load_word(at)
         if has_one(word):
@@ -216,23 +223,25 @@ cdef inline int64_t counted(
 cdef inline bint same_but_shifted(
     const uint8_t *a, const uint8_t *b, uint32_t n, int32_t shift
 ) noexcept nogil:
-    """Whether two lists of `n` bytes, of one column each, differ by a shift of all positions.
+    """Whether two lists of `n` bytes, of one and the same column, differ by a shift of all
+    positions.
 
     Then their bytes are equal but for the first position's. A byte 0x01 among them might begin
     another column: no. Both lists may be read eight bytes past their end.
     """
-    cdef int32_t first_a = a[2]
-    cdef int32_t first_b = b[2]
-    cdef uint32_t i = 3
+    cdef uint32_t i = head_of(a)
+    cdef int32_t first_a = a[i]
+    cdef int32_t first_b = b[i]
     cdef uint64_t word, rest
-    if n < 3 or a[0] != 1 or b[0] != 1 or a[1] != b[1]:
+    if n <= i or head_of(b) != i or (i and a[1] != b[1]):
         return False
+    i += 1
     if (first_a | first_b) & 0x80:
-        if not first_a & first_b & 0x80 or (a[3] | b[3]) & 0x80:
+        if not first_a & first_b & 0x80 or (a[i] | b[i]) & 0x80:
             return False
-        first_a = (first_a << 7) + a[3]
-        first_b = (first_b << 7) + b[3]
-        i = 4
+        first_a = (first_a << 7) + a[i]
+        first_b = (first_b << 7) + b[i]
+        i += 1
     if first_b - first_a != shift:
         return False
     while i < n:
@@ -249,15 +258,13 @@ cdef inline int all_held(
 ) noexcept nogil:
     """Whether every position of list `a`, moved by `shift`, is in `b`; -1: not to be told this way.
 
-    Both must begin with the same column's marker, and their stops may be read. A position takes
+    Both begin past their head, in the same column, and their stops may be read. A position takes
     one byte or two, which cannot be foretold, so no branch is spent on it.
     """
     cdef int32_t value, two
     cdef int32_t wanted = shift
     cdef int32_t place = -0x40000000
     cdef int32_t moved = 0
-    a += 2
-    b += 2
     while a < a_stop:
         two = a[0] >> 7
         value = ((a[0] & 0x7F) << (7 * two)) | (a[1] & -two)
