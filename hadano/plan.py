@@ -125,13 +125,19 @@ def _windows(run: str, size: int) -> list[str]:
 
 
 def _trimmed(text: str, codes: bytes) -> str:
-    """The text without punctuation at its ends."""
+    """The text without punctuation at its ends, and without a pair of angle brackets around words:
+    as symbols (`->`, `<=`) those are terms, around an address they are brackets."""
     start, end = 0, len(text)
-    while start < end and codes[start] == PUNCT:
+    while True:
+        while start < end and codes[start] == PUNCT:
+            start += 1
+        while start < end and codes[end - 1] == PUNCT:
+            end -= 1
+        bracketed = text.startswith("<", start, end) and text.endswith(">", start, end)
+        if not bracketed or set(codes[start:end]) <= {SYMBOL, PUNCT}:
+            return text[start:end]
         start += 1
-    while start < end and codes[end - 1] == PUNCT:
         end -= 1
-    return text[start:end]
 
 
 def _term(text: str) -> Term:

@@ -76,18 +76,27 @@ def _text(description: str, **schema: object) -> Meta:
     return Meta(description=description, extra_json_schema=schema)
 
 
+def _filled(description: str, **schema: object) -> Meta:
+    """Of text that must not be blank."""
+    return _text(description, minLength=1, **schema)
+
+
 DocumentId = Annotated[
     str,
-    _text(
-        "Id of the document: any text without control characters, compared exactly.",
-        minLength=1,
+    _filled(
+        "Id of the document, which search_documents calls doc_id: any text without control "
+        "characters, compared exactly.",
         maxLength=limits.ID_CODEPOINTS_MAX,
     ),
 ]
-Tag = Annotated[str, Meta(extra_json_schema={"maxLength": limits.TAG_CODEPOINTS_MAX})]
+Tag = Annotated[str, _filled("A label.", maxLength=limits.TAG_CODEPOINTS_MAX)]
 TopK = Annotated[
     int,
-    Meta(ge=1, le=limits.TOP_K_MAX, description="How many results at most, best first."),
+    Meta(
+        ge=1,
+        le=limits.TOP_K_MAX,
+        description="How many results at most, best first; of each kind where there are two.",
+    ),
 ]
 
 
@@ -100,18 +109,18 @@ class Relation(Request, frozen=True):
 
     src: Annotated[
         str,
-        _text("Node that the relation starts from.", maxLength=limits.NODE_CODEPOINTS_MAX),
+        _filled("Node that the relation starts from.", maxLength=limits.NODE_CODEPOINTS_MAX),
     ]
-    rel: Annotated[str, _text("Name of the relation.", maxLength=limits.REL_CODEPOINTS_MAX)]
+    rel: Annotated[str, _filled("Name of the relation.", maxLength=limits.REL_CODEPOINTS_MAX)]
     dst: Annotated[
-        str, _text("Node that the relation leads to.", maxLength=limits.NODE_CODEPOINTS_MAX)
+        str, _filled("Node that the relation leads to.", maxLength=limits.NODE_CODEPOINTS_MAX)
     ]
 
 
 class StoreDocument(Request, frozen=True):
     title: Annotated[
         str,
-        _text("Title; it is searched with the text.", maxLength=limits.TITLE_CODEPOINTS_MAX),
+        _filled("Title; it is searched with the text.", maxLength=limits.TITLE_CODEPOINTS_MAX),
     ]
     content: Annotated[
         str, _text(f"Text of the document, at most {limits.CONTENT_BYTES_MAX:,} bytes of UTF-8.")
@@ -120,7 +129,11 @@ class StoreDocument(Request, frozen=True):
     tags: (
         Annotated[
             list[Tag],
-            _text("Labels, each once.", maxItems=limits.TAGS_MAX, uniqueItems=True),
+            _text(
+                "Labels, each once: kept with the document, not searched.",
+                maxItems=limits.TAGS_MAX,
+                uniqueItems=True,
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -140,7 +153,7 @@ class StoreDocument(Request, frozen=True):
 class SearchDocuments(Request, frozen=True):
     query: Annotated[
         str,
-        _text(
+        _filled(
             "Words to look for, as plain text; a document that has any of them can be found. "
             "Nothing in it is an operator.",
             maxLength=limits.QUERY_CODEPOINTS_MAX,
@@ -152,7 +165,9 @@ class SearchDocuments(Request, frozen=True):
         Meta(
             ge=1,
             le=limits.CHUNKS_PER_DOC_MAX,
-            description="How many chunks of one document can match at most.",
+            description="How many chunks of one document can match at most. 1 ranks documents by "
+            "their best chunk, which suits a question that one passage answers; more favours "
+            "documents that keep coming back to the words.",
         ),
     ] = limits.CHUNKS_PER_DOC_DEFAULT
 
@@ -181,7 +196,7 @@ class SearchKnowledge(Request, frozen=True):
 class QueryGraph(Request, frozen=True):
     node: Annotated[
         str,
-        _text(
+        _filled(
             "Name of the node to start from, spelled as it was stored.",
             maxLength=limits.NODE_CODEPOINTS_MAX,
         ),
@@ -193,7 +208,7 @@ class QueryGraph(Request, frozen=True):
     rel: (
         Annotated[
             str,
-            _text(
+            _filled(
                 "Follow only relations of this name; all of them where it is left out.",
                 maxLength=limits.REL_CODEPOINTS_MAX,
             ),

@@ -6,7 +6,7 @@ then sizes. Whether a document exists is asked later, by the rooms, for it takes
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,6 +16,7 @@ from hadano.errors import Code, HadanoError, invalid, too_large
 from hadano.plan import has_terms
 from hadano.types import (
     DeleteDocument,
+    ExpandMode,
     GetDocument,
     QueryGraph,
     Relation,
@@ -123,6 +124,11 @@ def _refusal(message: str) -> HadanoError:
     if what.startswith("Object missing required field "):
         name = what.rpartition(" ")[2].strip("`")
         return invalid(f"{field}.{name}" if field else name, "required, and missing")
+    # Of the requests' fields only `mode` is one of a set, and only a relation is an object.
+    if what.startswith("Invalid enum value "):
+        what += f"; it takes {', '.join(get_args(ExpandMode))}"
+    if what.startswith("Object contains unknown field "):
+        what += f"; it takes {', '.join(Relation.__struct_fields__)}"
     return invalid(field or "arguments", what[:1].lower() + what[1:])
 
 

@@ -19,8 +19,8 @@ try:
 except ImportError as error:
     raise ImportError(
         "hadano's compiled core is missing or was built for another Python: "
-        "run `pip install --force-reinstall hadano`, or `pip install .` in a source tree "
-        "(this needs a C compiler)."
+        "run `pip install --force-reinstall hadano`, or, in a source tree, `pip install -e .` "
+        "(this needs a C compiler; with a plain `pip install .`, run Python from another folder)."
     ) from error
 
 __all__ = [
