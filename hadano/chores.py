@@ -1,4 +1,4 @@
-"""Work behind the calls: integrity at start-up, the write-ahead log, waiting audit rows, erasure.
+"""Work behind the calls: integrity at start-up, the write-ahead log, audit rows, erasure, vectors.
 
 One thread with a connection of its own, so that no call waits for a disk or for another process
 on account of any of it. Whatever it owes stands in the database or is paid before `close` returns.
@@ -8,9 +8,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
-from hadano import audit, ingest, limits, status
+from hadano import audit, ingest, limits, status, vectors
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from hadano.types import IntegrityState
@@ -18,13 +18,21 @@ from hadano.types import IntegrityState
 #: How long until work that could not be done is tried again, in seconds: at first, and at most.
 _AGAIN_SECONDS = 0.05
 _AGAIN_SECONDS_MAX = 5.0
+#: With embeddings on, how often the file is looked at for chunks that another server has put in
+#: without vectors.
+_LOOK_SECONDS = 1.0
+#: How long another process is waited for to make the tables of vectors before the first call.
+_SET_UP_MS_MAX = 500
 
 
 class Housekeeper:
     """The thread, and what the hall may ask of it. All methods can be called from any thread."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, embedding: bool = False) -> None:
         self._path = path
+        self._embedding = embedding
+        #: SQLite's number of the state of the file in which its vectors were last looked at.
+        self._looked_at: int | None = None
         self._integrity: IntegrityState = "checking"
         self._structure_holds = False
         #: Held while the write-ahead log is copied back: there cannot be two at that at once, and
@@ -95,7 +103,10 @@ class Housekeeper:
 
     def _run(self) -> None:
         try:
-            with closing(Connection(self._path)) as db, self._interruptible(db):
+            with (
+                closing(Connection(self._path, vectors=self._embedding)) as db,
+                self._interruptible(db),
+            ):
                 self._check(db)
                 self._keep_house(db)
         except Exception:
@@ -122,15 +133,27 @@ class Housekeeper:
         self._structure_holds = status.structure_holds(db)
         if not self._structure_holds:
             self._integrity = "failed"
+        elif self._embedding:
+            self._set_up_vectors(db)
         self._structure_checked.set()
         if self._structure_holds:
             self._integrity = "ok" if status.index_agrees(db) else "failed"
+
+    def _set_up_vectors(self, db: Connection) -> None:
+        """Makes the tables of vectors, so that the first call's chunks get theirs at once. Where
+        another process holds the file, that is left to `vectors.keep`."""
+        db.wait_at_most(_SET_UP_MS_MAX)
+        with suppress(HadanoError):
+            if not vectors.has_tables(db):
+                with db.change():
+                    vectors.set_up(db)
+        db.wait_at_most(limits.BUSY_MS_MAX)
 
     def _keep_house(self, db: Connection) -> None:
         delay = _AGAIN_SECONDS
         while not self._closing:
             owed = self._work(db)
-            self._wake.wait(delay if owed else None)
+            self._wake.wait(delay if owed else _LOOK_SECONDS if self._embedding else None)
             self._wake.clear()
             delay = min(delay * 2, _AGAIN_SECONDS_MAX) if owed else _AGAIN_SECONDS
 
@@ -142,6 +165,7 @@ class Housekeeper:
             self._write_waiting(db)
             if self._integrity == "ok":
                 self._erase_index(db)
+                self._keep_vectors(db)
             return not self._copy_log(db)
         except HadanoError:
             # Held by another process, a full disk, or closing: the work stays owed.
@@ -166,6 +190,18 @@ class Housekeeper:
         except HadanoError:
             self._erasing = True
             raise
+
+    def _keep_vectors(self, db: Connection) -> None:
+        """Makes the vectors that are owed, if any are, in small transactions."""
+        state: int = db.value("PRAGMA data_version")
+        if not self._embedding or state == self._looked_at:
+            return
+        for _ in vectors.keep(db):
+            self._write_waiting(db)
+            if db.wal_pages > limits.WAL_PAGES_MAX:
+                self._wal_grew = True
+                self._copy_log(db)
+        self._looked_at = state
 
     def _copy_log(self, db: Connection) -> bool:
         """Copies the write-ahead log into the file, and empties it where text is to be erased or it

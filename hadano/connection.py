@@ -26,6 +26,8 @@ from hadano.errors import Code, HadanoError
 if TYPE_CHECKING:
     from array import array
 
+    from hadano.blocks import Blocks
+
 Row = tuple[Any, ...]
 
 _FLAGS: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -68,7 +70,7 @@ class Connection:
         """Opens the file that `path` names, making it (for its owner alone) where there is none,
         and brings it to the current schema.
 
-        With `vectors` the vector extension is loaded and its table made. With `reading` the file
+        With `vectors` the vector extension is loaded. With `reading` the file
         must be there, and nothing of it changes: not its schema, not its write-ahead log. Raises
         HadanoError: E_VALIDATION for a database that is not ours or is newer than this program,
         E_INTEGRITY for a file that is no database.
@@ -81,6 +83,7 @@ class Connection:
         self.vec_version: str | None = None
         self._stopped: str | None = None
         self._ranker: Ranker | None = None
+        self._blocks: Blocks | None = None
         self._durable = False
         if not reading:
             _make_private(path)
@@ -96,8 +99,6 @@ class Connection:
             raise translated(error) from error
         if vectors:
             self.load_vectors()
-            with self.change():
-                self.run(schema.VECTORS)
 
     def _recognised(self) -> int:
         """The file's schema version, 0 for an empty file; refuses what is not ours, unchanged."""
@@ -249,6 +250,21 @@ class Connection:
             self._db.enable_load_extension(False)
             self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
         return self._ranker
+
+    def nearest(self, seeds: list[bytes], most: int) -> list[tuple[int, float]]:
+        """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best
+        cosine similarities, best first. Inside `snapshot` only.
+
+        E_INTEGRITY where the tables of vectors do not fit together.
+        """
+        from hadano.blocks import Blocks  # brings compiled code that most stores never need
+
+        if self._blocks is None:
+            self._blocks = Blocks(limits.VECTOR_BLOCKS_MAX)
+        try:
+            return self._blocks.nearest(self.rows, seeds, most)
+        except ValueError as error:
+            raise HadanoError(Code.INTEGRITY, "the vectors are damaged") from error
 
     # Transactions.
 

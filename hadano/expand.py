@@ -3,16 +3,11 @@
 Never searches the whole store on its own: without seeds there is nothing to expand.
 """
 
-from typing import Final
-
-from hadano import limits
-from hadano.connection import Connection, Row, listed
+from hadano import limits, vectors
+from hadano.connection import Connection, listed
 from hadano.errors import Code, HadanoError
 from hadano.types import Related, RelatedChunk, RelatedEdge, SearchKnowledge
 from hadano.walk import EdgeRow, breadth_first, nodes_of
-
-#: The most rows that vec0 gives in one answer.
-VEC0_ROWS_MAX: Final = 4_096
 
 
 def expand(db: Connection, it: SearchKnowledge) -> Related:
@@ -47,9 +42,9 @@ def _ways(db: Connection, mode: str) -> tuple[bool, bool]:
     """Whether to go by vectors, and whether by the graph."""
     if mode != "auto":
         return db.vectors and mode in ("vector", "both"), mode in ("graph", "both")
-    vectors = db.vectors and db.row("SELECT 1 FROM vec_chunks LIMIT 1") is not None
+    by_vector = db.vectors and vectors.any_usable(db)
     edges = db.row("SELECT 1 FROM edges LIMIT 1") is not None
-    return vectors, edges or not vectors
+    return by_vector, edges or not by_vector
 
 
 def _neighbourhood(db: Connection, documents: list[str], top_k: int) -> tuple[list[EdgeRow], bool]:
@@ -66,47 +61,44 @@ def _neighbourhood(db: Connection, documents: list[str], top_k: int) -> tuple[li
 
 
 def _nearest(db: Connection, seeds: list[int], top_k: int) -> tuple[list[RelatedChunk], bool]:
-    """The chunks nearest to any of the seeds, by their best cosine similarity to one of them."""
-    best: dict[int, float] = {}
-    for seed in seeds:
-        vector = db.value("SELECT embedding FROM vec_chunks WHERE chunk_id = ?", (seed,))
-        if vector is None:
-            raise HadanoError(Code.INTEGRITY, f"chunk {seed} has no vector")
-        # The seeds themselves can be among the nearest, and one more tells whether there are more.
-        for chunk_id, distance in _neighbours(db, vector, top_k + len(seeds) + 1):
-            if chunk_id not in seeds:
-                best[chunk_id] = max(best.get(chunk_id, -1.0), 1.0 - distance)
-    ranking = sorted(best, key=lambda chunk_id: (-best[chunk_id], chunk_id))
-    shown = ranking[:top_k]
+    """The chunks nearest to any of the seeds, by their best cosine similarity to one of them.
+
+    The seeds are no finds, nor are the windows beside them, which share some of their text.
+    """
+    passed = _windows_at(db, seeds)
+    # One more tells whether there are more.
+    most = len(passed) + top_k + 1
+    near = vectors.nearest(db, vectors.of(db, seeds), most)
+    found = [(chunk_id, score) for chunk_id, score in near if chunk_id not in passed]
+    return _shown(db, found[:top_k]), len(found) > top_k
+
+
+def _windows_at(db: Connection, seeds: list[int]) -> set[int]:
+    """The seeds, and the chunks before and after each in its document."""
+    rows = db.rows(
+        "SELECT w.id FROM chunks AS c JOIN chunks AS w ON w.doc = c.doc"
+        " AND w.seq BETWEEN c.seq - 1 AND c.seq + 1"
+        " WHERE c.id IN (SELECT value FROM json_each(?))",
+        (listed(seeds),),
+    )
+    return {chunk_id for (chunk_id,) in rows}
+
+
+def _shown(db: Connection, found: list[tuple[int, float]]) -> list[RelatedChunk]:
+    """The chunks with what is shown of them."""
     texts = {
         row[0]: row[1:]
         for row in db.rows(
             "SELECT c.id, d.id, d.title, c.seq, c.text FROM chunks AS c"
             " JOIN docs AS d ON d.n = c.doc WHERE c.id IN (SELECT value FROM json_each(?))",
-            (listed(shown),),
+            (listed(chunk_id for chunk_id, _ in found),),
         )
     }
-    found = []
-    for chunk_id in shown:
+    if len(texts) < len(found):
+        raise HadanoError(Code.INTEGRITY, "there are vectors of chunks that do not exist")
+    chunks = []
+    for chunk_id, score in found:
         doc_id, title, seq, text = texts[chunk_id]
-        score = round(best[chunk_id], limits.SCORE_DECIMALS)
-        found.append(RelatedChunk(chunk_id, doc_id, title, seq, text, score))
-    return found, len(ranking) > top_k
-
-
-def _neighbours(db: Connection, vector: bytes, wanted: int) -> list[Row]:
-    """The chunks nearest to a vector, with their cosine distances; more than `wanted` at times.
-
-    A vector of zeros has no direction, and so no distance: it is nobody's neighbour. vec0 gives
-    those first, and so has to be asked for more until there are enough others.
-    """
-    asked = wanted
-    while True:
-        rows = db.rows(
-            "SELECT chunk_id, distance FROM vec_chunks WHERE embedding MATCH vec_int8(?) AND k = ?",
-            (vector, asked),
-        )
-        near = [row for row in rows if row[1] is not None]
-        if len(near) >= wanted or len(rows) < asked or asked == VEC0_ROWS_MAX:
-            return near
-        asked = min(asked * 4, VEC0_ROWS_MAX)
+        rounded = round(score, limits.SCORE_DECIMALS)
+        chunks.append(RelatedChunk(chunk_id, doc_id, title, seq, text, rounded))
+    return chunks

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Struct
 
-from hadano import limits, schema
+from hadano import limits, schema, vectors
 from hadano._native import search_form, short_words, windows
 from hadano.connection import Connection
 from hadano.digest import sha256_of
@@ -241,6 +241,7 @@ def _index(db: Connection, n: int, it: StoreDocument, title_form: str | None) ->
         "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
         [(first + seq, *columns) for seq, columns in enumerate(indexed)],
     )
+    vectors.add(db, first, texts)
 
 
 def _with_title(title: str, words: str) -> str:
@@ -280,7 +281,7 @@ def _unindex(db: Connection, n: int) -> bool:
     db.run("DELETE FROM chunks_fts WHERE rowid IN (SELECT id FROM chunks WHERE doc = ?)", (n,))
     if not at_once:
         _secure_delete(db, True)
-    if db.value("SELECT 1 FROM sqlite_schema WHERE name = 'vec_chunks'"):
+    if vectors.has_tables(db):
         db.load_vectors()
         db.run(
             "DELETE FROM vec_chunks WHERE chunk_id IN (SELECT id FROM chunks WHERE doc = ?)", (n,)

@@ -54,6 +54,11 @@ AUDIT_ARGS_BYTES_MAX: Final = 8 * CONTENT_BYTES_MAX
 AUDIT_WAITING_MAX: Final = 10_000
 #: Doclists that a connection keeps decoded between searches.
 RANKER_CACHE_BYTES_MAX: Final = 32 * 1_048_576
+#: Chunks whose vectors one transaction in the background writes: some 5 ms.
+EMBED_CHUNKS: Final = 256
+#: Blocks of 256 vectors that a connection keeps in memory, of 74 KiB each: 64 MiB, or 226,000
+#: vectors. The others of a larger store are read from the file at every search.
+VECTOR_BLOCKS_MAX: Final = 884
 #: Pages in the write-ahead log past which it is copied back into the file, in the background.
 WAL_PAGES_MAX: Final = 1_000
 #: Bytes that the write-ahead log keeps on disk once it has been copied back.

@@ -100,13 +100,18 @@ MIGRATIONS: Final = (_V1,)
 #: with the number of times that it was asked for.
 CHORE_ERASE_INDEX: Final = "erase-index"
 
-#: Made when embeddings are first on. Vectors of 256 signed bytes, compared by cosine distance.
-VECTOR_DIMENSIONS: Final = 256
-VECTORS: Final = f"""
-CREATE VIRTUAL TABLE IF NOT EXISTS vec_chunks USING vec0(
-  chunk_id INTEGER PRIMARY KEY, embedding int8[{VECTOR_DIMENSIONS}] distance_metric=cosine
-)
+#: The vectors of chunks that have none are owed.
+CHORE_EMBED: Final = "embed"
+
+#: Made when embeddings are first on: vectors of 256 signed bytes, compared by cosine distance, in
+#: blocks of 256, which are what a write of one touches; and the model that all of them are of.
+VECTORS: Final = """
+CREATE VIRTUAL TABLE vec_chunks USING vec0(
+  chunk_id INTEGER PRIMARY KEY, embedding int8[256] distance_metric=cosine, chunk_size=256
+);
+CREATE TABLE vec_model(name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT;
 """
+NO_VECTORS: Final = "DROP TABLE IF EXISTS vec_chunks; DROP TABLE IF EXISTS vec_model;"
 
 #: For one transaction of many documents: pages that wait in memory, and not in the log, to be
 #: changed again; 64 MiB.

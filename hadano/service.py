@@ -15,7 +15,18 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from hadano import audit, expand, graph, ingest, limits, schemas, search, status, validate
+from hadano import (
+    audit,
+    expand,
+    graph,
+    ingest,
+    limits,
+    schemas,
+    search,
+    status,
+    validate,
+    vectors,
+)
 from hadano.budget import Watchdog
 from hadano.chores import Housekeeper
 from hadano.connection import Connection
@@ -145,7 +156,11 @@ TOOLS: Final = (
     Tool(
         name="get_document",
         title="Get document",
-        description="Gives a document back whole, exactly as it was stored.",
+        description=(
+            "Gives a document's title, content and tags back, exactly as they were stored. Its "
+            "relations are not among them: query_graph lists those, and storing the document again "
+            "without them removes them."
+        ),
         request=GetDocument,
         reply=Document,
         run=ingest.get,
@@ -205,10 +220,13 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         """Opens the database; HadanoError where it cannot be used at all."""
         self._settings = settings
-        self._db = Connection(settings.path, vectors=settings.embeddings == "local")
+        embedding = settings.embeddings == "local"
+        if embedding:
+            vectors.load()
+        self._db = Connection(settings.path, vectors=embedding)
         self._one_at_a_time = threading.Lock()
         self._watchdog = Watchdog(limits.CALL_MS_MAX / 1000, self._db.stop)
-        self._housekeeper = Housekeeper(settings.path)
+        self._housekeeper = Housekeeper(settings.path, embedding=embedding)
 
     def call(self, name: str, arguments: object) -> Answer:
         """Answers one call: never raises for what a client sent, but for a tool that is none

@@ -1,4 +1,6 @@
-"""Stage 2 by vectors (section 8), with vectors that the tests put in: nothing makes any yet."""
+"""Stage 2 by vectors (section 8), mostly with vectors that the tests put in place of the model's.
+
+How vectors come and go with their chunks is told in test_embedding.py."""
 
 import math
 import random
@@ -27,6 +29,7 @@ def blob(numbers: list[int]) -> bytes:
 
 
 def embed(store: Store, chunk: int, numbers: list[int]) -> None:
+    store.rows("DELETE FROM vec_chunks WHERE chunk_id = ?", chunk)
     store.rows(
         "INSERT INTO vec_chunks(chunk_id, embedding) VALUES(?, vec_int8(?))", chunk, blob(numbers)
     )
@@ -37,7 +40,7 @@ def cosine(a: list[int], b: list[int]) -> float:
 
 
 def fill(store: Store, vectors: list[list[int]]) -> list[int]:
-    """A document of one chunk for each vector; their chunk ids."""
+    """A document of one chunk for each vector, which takes the place of its own; the chunk ids."""
     chunks = []
     for n, numbers in enumerate(vectors):
         store.put(f"text {n}", f"title {n}", id=f"d{n}")
@@ -58,7 +61,9 @@ def test_with_embeddings_local_status_says_so_and_counts(local: Store) -> None:
 def test_the_vector_table_is_made_only_where_embeddings_are_on(store: Store, tmp_path) -> None:
     table = "SELECT count(*) FROM sqlite_schema WHERE name = 'vec_chunks'"
     assert store.value(table) == 0
+    assert store.ask("db_status")["vectors"] == 0
     with Store(tmp_path / "other.db", embeddings="local") as local:
+        assert local.ask("db_status")["vectors"] == 0
         assert local.value(table) == 1
 
 
@@ -126,21 +131,23 @@ def test_auto_goes_by_what_the_database_has(local: Store) -> None:
         "related_edges": [],
         "truncated": False,
     }
-    local.put("text", id="a", relations=[EDGE])
-    only_edges = local.ask("search_knowledge", seed_chunk_ids=seed)
-    assert (only_edges["related_chunks"], len(only_edges["related_edges"])) == ([], 1)
-    local.put("text", id="a")
-    embed(local, seed[0], vector(1))
-    local.put("other", id="b")
-    embed(local, local.seed("b"), vector(1, 1))
+    local.put("other text", id="b")
     only_vectors = local.ask("search_knowledge", seed_chunk_ids=seed)
     assert (len(only_vectors["related_chunks"]), only_vectors["related_edges"]) == (1, [])
+    local.put("other text", id="b", relations=[EDGE])
+    local.put("text", id="a", relations=[EDGE])
+    both = local.ask("search_knowledge", seed_chunk_ids=seed)
+    assert (len(both["related_chunks"]), len(both["related_edges"])) == (1, 2)
+    local.rows("DELETE FROM vec_chunks")
+    only_edges = local.ask("search_knowledge", seed_chunk_ids=seed)
+    assert (only_edges["related_chunks"], len(only_edges["related_edges"])) == ([], 2)
 
 
 def test_a_seed_without_a_vector_is_an_integrity_error(local: Store) -> None:
     a, _ = fill(local, [vector(1), vector(1, 1)])
     local.put("no vector", id="bare", relations=[EDGE])
     bare = local.seed("bare")
+    local.rows("DELETE FROM vec_chunks WHERE chunk_id = ?", bare)
     for mode in ("vector", "both", "auto"):
         code, message = local.refusal("search_knowledge", seed_chunk_ids=[a, bare], mode=mode)
         assert (code, message) == ("E_INTEGRITY", f"chunk {bare} has no vector")
@@ -165,6 +172,28 @@ def test_with_embeddings_off_vectors_that_are_there_are_left_alone(tmp_path) -> 
         assert local.ask("search_knowledge", seed_chunk_ids=chunks[:1])["related_chunks"]
 
 
+def test_the_windows_beside_a_seed_are_no_finds(local: Store) -> None:
+    """They share a hundred codepoints with it."""
+    local.put("word " * 700, id="long")  # five windows
+    windows = [row[0] for row in local.rows("SELECT id FROM chunks ORDER BY seq")]
+    assert len(windows) == 5
+    [other] = fill(local, [vector(1, 1)])
+    for n, chunk in enumerate(windows):
+        embed(local, chunk, vector(1, 0, n))
+
+    def found(*places: int, top: int = 10) -> tuple[list[int], bool]:
+        seeds = [windows[n] for n in places]
+        answer = local.ask("search_knowledge", seed_chunk_ids=seeds, mode="vector", top_k=top)
+        return [chunk["chunk_id"] for chunk in answer["related_chunks"]], answer["truncated"]
+
+    assert found(0) == ([other, *windows[2:]], False)
+    assert found(2) == ([windows[4], windows[0], other], False)
+    assert found(0, 4) == ([windows[2], other], False)
+    assert found(1, 3) == ([other], False)
+    assert found(0, 4, top=1) == ([windows[2]], True)
+    assert found(1, 3, top=1) == ([other], False)
+
+
 @pytest.mark.parametrize("mode", ["local", "off"])
 def test_a_documents_vectors_go_with_it_in_either_mode(tmp_path, mode) -> None:
     secret = random.Random(1).choices(range(-100, 100), k=DIMENSIONS)
@@ -174,8 +203,9 @@ def test_a_documents_vectors_go_with_it_in_either_mode(tmp_path, mode) -> None:
         assert store.ask("delete_document", id="d0")["erased"] is True
         assert blob(secret) not in raw(store.path)
         store.put("changed text", id="d1")
-        assert store.ask("db_status")["vectors"] == 1
-        assert store.value("SELECT count(*) FROM vec_chunks") == 1
+        left = 2 if mode == "local" else 1
+        assert store.ask("db_status")["vectors"] == left
+        assert store.value("SELECT count(*) FROM vec_chunks") == left
         until(lambda: blob(secret[::-1]) not in raw(store.path))
 
 

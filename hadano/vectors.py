@@ -1,0 +1,208 @@
+"""Vectors of chunks: made with them where embeddings are on, and later where they are owed.
+
+The file says whose its vectors are: one model's, by name and by the hash of its table. Vectors of
+two models cannot be compared. While the stamp is another model's none is made and none is looked
+at; `keep` takes those away and makes ours. What is owed stands in `chores`: a store that was filled
+before embeddings were on owes all its vectors, and one that has vectors owes those of the chunks
+that a server with embeddings off puts in. Once nothing is owed, a chunk without a vector is damage.
+
+All but `keep` runs inside the caller's transaction. Where embeddings are off, nothing here loads
+the model. Refuses to know what vectors are good for.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from hadano import limits, schema
+from hadano.connection import Connection, Row, listed
+from hadano.errors import Code, HadanoError
+
+_BARE: Final = """
+FROM chunks AS c WHERE {} AND NOT EXISTS(SELECT 1 FROM vec_chunks_rowids WHERE rowid = c.id)
+"""
+_NEXT_BARE: Final = f"SELECT id, text {_BARE.format('id > ?')} ORDER BY id LIMIT ?"
+_STILL_BARE: Final = f"SELECT id {_BARE.format('id IN (SELECT value FROM json_each(?))')}"
+
+
+def has_tables(db: Connection) -> bool:
+    """Whether embeddings have ever been on for this file."""
+    return db.row("SELECT 1 FROM sqlite_schema WHERE name = 'vec_chunks'") is not None
+
+
+def load() -> None:
+    """Loads the model: that an installation lacks it is known at once, and not from some later
+    call. E_INTERNAL where it cannot be loaded."""
+    from hadano import model
+
+    try:
+        model.embed("")
+    except (OSError, ValueError) as error:
+        raise HadanoError(Code.INTERNAL, "the model of embeddings cannot be loaded") from error
+
+
+def set_up(db: Connection) -> None:
+    """Makes the tables of vectors where there are none, empty and under our model's stamp; those of
+    the chunks that are there are owed."""
+    from hadano import model
+
+    if has_tables(db):
+        return
+    db.run(schema.VECTORS)
+    db.run("INSERT INTO vec_model(name, sha256) VALUES(?, ?)", (model.NAME, model.SHA256))
+    if db.row("SELECT 1 FROM chunks LIMIT 1") is not None:
+        _owe(db)
+
+
+def add(db: Connection, first: int, texts: Sequence[str]) -> None:
+    """Makes the vectors of new chunks, whose ids begin at `first`, or has them owed. A file in
+    which embeddings have never been on owes none."""
+    if not has_tables(db):
+        return
+    if db.vectors and _are_ours(db):
+        _insert(db, _made(enumerate(texts, first)))
+    else:
+        _owe(db)
+
+
+def any_usable(db: Connection) -> bool:
+    """Whether there are vectors to compare."""
+    return _are_ours(db) and db.row("SELECT 1 FROM vec_chunks_rowids LIMIT 1") is not None
+
+
+def of(db: Connection, chunk_ids: Iterable[int]) -> list[bytes]:
+    """The vectors of these chunks, made on the spot where they are still owed.
+
+    E_INTEGRITY for a chunk that has none although none is owed.
+    """
+    ours = _are_ours(db)
+    return [
+        (_held(db, chunk_id) if ours else None) or _fresh(db, chunk_id) for chunk_id in chunk_ids
+    ]
+
+
+def nearest(db: Connection, seeds: list[bytes], most: int) -> list[tuple[int, float]]:
+    """Up to `most` chunks that are nearest to one of `seeds`, and how near: their best cosine
+    similarity to any seed, best first, the smaller id first among equals. A vector of zeros is near
+    to nothing."""
+    return db.nearest(seeds, most) if _are_ours(db) else []
+
+
+def keep(db: Connection) -> Iterator[None]:
+    """Does what there is to do for the file's vectors, one small transaction a step: those of
+    another model go, those that are owed are made, and blocks that lost most of theirs are packed.
+
+    It begins where it ended, whatever ended it: what is done is seen from the file. Texts are
+    embedded between the transactions, so that others can write.
+    """
+    if not _are_ours(db):
+        yield from _replace_model(db)
+    yield from _pay(db)
+    yield from _pack(db)
+
+
+def _are_ours(db: Connection) -> bool:
+    from hadano import model
+
+    return has_tables(db) and db.value("SELECT sha256 FROM vec_model") == model.SHA256
+
+
+def _owe(db: Connection) -> None:
+    db.run(schema.ASK_FOR_CHORE, (schema.CHORE_EMBED,))
+
+
+def _owed(db: Connection) -> int | None:
+    """How often vectors were asked for that are still owed."""
+    asked: int | None = db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_EMBED,))
+    return asked
+
+
+def _made(chunks: Iterable[Row]) -> list[tuple[int, bytes]]:
+    from hadano import model
+
+    return [(chunk_id, model.embed(text)) for chunk_id, text in chunks]
+
+
+def _insert(db: Connection, made: Sequence[tuple[int, bytes]]) -> None:
+    db.run_many("INSERT INTO vec_chunks(chunk_id, embedding) VALUES(?, vec_int8(?))", made)
+
+
+def _held(db: Connection, chunk_id: int) -> bytes | None:
+    vector: bytes | None = db.value(
+        "SELECT embedding FROM vec_chunks WHERE chunk_id = ?", (chunk_id,)
+    )
+    if vector is None and not _owed(db):
+        raise HadanoError(Code.INTEGRITY, f"chunk {chunk_id} has no vector")
+    return vector
+
+
+def _fresh(db: Connection, chunk_id: int) -> bytes:
+    [(_, vector)] = _made(db.rows("SELECT id, text FROM chunks WHERE id = ?", (chunk_id,)))
+    return vector
+
+
+# In the background.
+
+
+def _replace_model(db: Connection) -> Iterator[None]:
+    """Ours in place of another's; another process may be at it too, and be done before."""
+    while ids := _some_ids(db):
+        with db.change(durable=False):
+            if _are_ours(db):
+                return
+            db.run_many("DELETE FROM vec_chunks WHERE chunk_id = ?", ids)
+        yield
+    with db.change():
+        if not _are_ours(db):
+            db.run(schema.NO_VECTORS)
+            set_up(db)
+    yield
+
+
+def _some_ids(db: Connection) -> list[Row]:
+    if not has_tables(db):
+        return []
+    return db.rows("SELECT rowid FROM vec_chunks_rowids LIMIT ?", (limits.EMBED_CHUNKS,))
+
+
+def _pay(db: Connection) -> Iterator[None]:
+    """Makes vectors until none is owed. Chunks that were put in meanwhile, and may have been
+    missed, have asked again."""
+    while owed := _owed(db):
+        last = 0
+        while chunks := db.rows(_NEXT_BARE, (last, limits.EMBED_CHUNKS)):
+            made = dict(_made(chunks))
+            with db.change(durable=False):
+                if not _are_ours(db):
+                    return
+                bare = db.rows(_STILL_BARE, (listed(made),))
+                _insert(db, [(chunk_id, made[chunk_id]) for (chunk_id,) in bare])
+            last = chunks[-1][0]
+            yield
+        with db.change():
+            db.run("DELETE FROM chores WHERE name = ? AND asked = ?", (schema.CHORE_EMBED, owed))
+
+
+def _pack(db: Connection) -> Iterator[None]:
+    """Moves the vectors of blocks that are less than half full to the last one, which vec0 alone
+    fills: it gives an empty block's room back, and never uses a free place again."""
+    for (block,) in _sparse(db):
+        with db.change(durable=False):
+            if not _are_ours(db):
+                return
+            held = db.rows(
+                "SELECT chunk_id, embedding FROM vec_chunks WHERE chunk_id IN"
+                " (SELECT rowid FROM vec_chunks_rowids WHERE chunk_id = ?)",
+                (block,),
+            )
+            db.run_many("DELETE FROM vec_chunks WHERE chunk_id = ?", [(id,) for id, _ in held])
+            _insert(db, held)
+        yield
+
+
+def _sparse(db: Connection) -> list[tuple[int]]:
+    blocks = db.rows("SELECT chunk_id, size, validity FROM vec_chunks_chunks ORDER BY chunk_id")
+    return [
+        (number,)
+        for number, size, valid in blocks[:-1]
+        if int.from_bytes(valid).bit_count() < size / 2
+    ]
