@@ -1,0 +1,321 @@
+"""The compiled ranker against FTS5 itself and against its slow twin, on small random stores.
+
+What a search makes of a ranking is tested through the service (tests/tools/test_ranking.py); here
+are the states of an index that its documents alone would hardly bring about.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hadano._native import Cancelled, DamagedIndex, Ranker
+from hadano.plan import Kind
+from tests.native.ranked import agree, form, fresh, ranking, take
+from tests.oracle import postings
+
+SUBSTRING, WORD, ANYWHERE = Kind
+
+LETTERS = "abc AB\n#東京愛é\U0001f600"
+PIECES = ["go", "c", "function", "at", "東京", "the", "é"]
+TEXTS = st.one_of(
+    st.text(alphabet=LETTERS, max_size=60),
+    st.text(alphabet="ab", max_size=300),
+    st.lists(st.sampled_from(PIECES), max_size=60).map(" ".join),
+)
+SUBSTRINGS = (
+    st.one_of(
+        st.text(alphabet=LETTERS, min_size=3, max_size=12),
+        st.sampled_from(["function", "unction", "the", "go function", "nct", "aaaaaaa", "ababa"]),
+    )
+    .map(form)
+    .filter(lambda text: len(text) >= 3)
+)
+TERMS = st.one_of(
+    st.tuples(st.just(SUBSTRING), SUBSTRINGS),
+    st.tuples(st.just(WORD), st.sampled_from(["go", "c", "at", "ab", "b", "zz"])),
+    st.tuples(st.just(ANYWHERE), st.sampled_from(["東", "東京", "愛", "#", "a", "b ", "\n"])),
+)
+QUERIES = st.lists(TERMS, min_size=1, max_size=5, unique=True)
+TITLES = st.text(LETTERS, max_size=8)
+CHANGES = st.one_of(
+    st.tuples(st.just("add"), TITLES, st.lists(TEXTS, max_size=3)),
+    st.tuples(st.just("replace"), st.integers(0, 50), TEXTS),
+    st.tuples(st.just("retitle"), st.integers(0, 50), TITLES),
+    st.tuples(st.just("remove"), st.integers(0, 50)),
+)
+STEPS = st.lists(
+    st.one_of(
+        CHANGES,
+        CHANGES,
+        st.tuples(st.just("commit"), QUERIES),
+        st.tuples(st.just("tell"), st.just("secure-delete"), st.integers(0, 1)),
+        st.tuples(st.just("tell"), st.sampled_from(["optimize", "merge"]), st.just(-16)),
+    ),
+    min_size=3,
+    max_size=40,
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "pgsz": st.sampled_from([32, 40, 64, 200, 4050]),
+        "automerge": st.sampled_from([0, 2, 4, 8]),
+        "crisismerge": st.sampled_from([2, 4, 16]),
+        "usermerge": st.sampled_from([2, 4]),
+        "hashsize": st.sampled_from([64, 1024, 1 << 20]),
+        "secure-delete": st.integers(0, 1),
+    }
+)
+SLOW_STEPS = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=SLOW_STEPS)
+@given(config=SETTINGS, steps=STEPS, last=QUERIES)
+def test_the_order_is_fts5s_after_any_history_of_inserts_replaces_and_deletes(
+    config, steps, last
+) -> None:
+    db = fresh(**config)
+    kept = Ranker(db)
+    db.execute("BEGIN")
+    for step in steps:
+        if step[0] == "commit":
+            db.execute("COMMIT")
+            agree(db, kept, step[1])
+            db.execute("BEGIN")
+        else:
+            take(db, step)
+    db.execute("COMMIT")
+    agree(db, kept, last)
+    agree(db, Ranker(db, cache_bytes=0), last)
+    kept.close()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW_STEPS)
+@given(
+    changes=st.lists(CHANGES, min_size=3, max_size=40),
+    query=QUERIES,
+    per_doc=st.integers(1, 3),
+    ranks=st.integers(1, 12),
+)
+def test_a_ranking_goes_on_until_enough_ranks_are_left_under_the_cap(
+    changes, query, per_doc, ranks
+) -> None:
+    db = fresh()
+    for change in changes:
+        take(db, change)
+    full = postings.by_counting(db, query)
+    found = ranking(db, Ranker(db), query, per_doc, ranks)
+    assert found == full[: len(found)]
+    owner = dict(db.execute("SELECT id, doc FROM chunks").fetchall())
+    held = Counter(owner[row] for row in found)
+    assert sum(min(n, per_doc) for n in held.values()) >= ranks or found == full
+
+
+MANY_WORDS = [f"word{n:03}" for n in range(60)] + ["the", "function", "go", "c", "愛", "東京"] * 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_chunks_and_many_terms_the_best_are_the_same(seed: int) -> None:
+    """Enough of both for terms to be left out, looked up, and candidates to be dropped."""
+    chance = random.Random(seed)
+    db = fresh()
+    with db:
+        for n in range(300):
+            texts = [" ".join(chance.choices(MANY_WORDS, k=chance.randrange(80))) for _ in "ab"]
+            take(db, ("add", f"title {n}", texts))
+    ranker = Ranker(db)
+    for _ in range(12):
+        some = chance.sample(MANY_WORDS, k=chance.randrange(1, 24))
+        terms = [(SUBSTRING if len(it) > 2 else WORD, it) for it in dict.fromkeys(some)]
+        terms = [it for it in terms if it[1].isascii()]
+        full = postings.by_fts5(db, terms) if terms else []
+        for ranks in (1, 5, 40, 1000):
+            found = ranking(db, ranker, terms, 20, ranks)
+            assert found == full[: len(found)]
+            assert len(found) >= min(ranks, len(full))
+
+
+@pytest.mark.parametrize("pgsz", [64, 4050])
+def test_another_process_may_write_between_two_rankings(tmp_path: Path, pgsz: int) -> None:
+    path = str(tmp_path / "two.db")
+    mine = fresh(path, pgsz=pgsz)
+    mine.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF").fetchall()
+    ranker = Ranker(mine)
+    chance = random.Random(4)
+    words = ["function", "the", "go", "c", "rollback", "愛"]
+    terms = [(SUBSTRING, "function"), (WORD, "go"), (SUBSTRING, "oll")]
+    with another_process(path) as theirs:
+        for turn in range(100):
+            text = " ".join(chance.choices(words, k=chance.randrange(1, 40)))
+            steps = {
+                "add": ("add", text[:9], [text, text[5:]]),
+                "replace": ("replace", turn, text),
+                "retitle": ("retitle", turn, text[:7]),
+                "remove": ("remove", turn),
+            }
+            chance.choice([theirs, partial(take, mine)])(steps[chance.choice(["add", *steps])])
+            if chance.random() < 0.7:
+                agree(mine, ranker, terms)
+    ranker.close()
+    mine.close()
+
+
+@contextmanager
+def another_process(path: str) -> Iterator[Callable[[tuple], None]]:
+    """Takes steps in the store at `path` in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.native.ranked", path],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        env=os.environ | {"PYTHONUTF8": "1"},
+    ) as process:
+
+        def take(step: tuple) -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps(step) + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "done\n"
+
+        yield take
+    assert process.returncode == 0
+
+
+def test_what_is_rolled_back_after_a_ranking_leaves_no_trace(filled: apsw.Connection) -> None:
+    ranker = Ranker(filled)
+    agree(filled, ranker, ALL_KINDS)
+    filled.execute("BEGIN")
+    take(filled, ("add", "function", ["the function " * 20]))
+    filled.execute("ROLLBACK")
+    agree(filled, ranker, ALL_KINDS)
+
+
+@pytest.fixture
+def filled() -> apsw.Connection:
+    """Nine segments of small pages, with every kind of term in them."""
+    db = fresh(pgsz=100, automerge=0, crisismerge=16)
+    chance = random.Random(1)
+    words = ["function", "functions", "the", "go", "c", "rollback", "愛する", "東京"]
+    for _ in range(9):
+        with db:
+            for _ in range(12):
+                text = " ".join(chance.choices(words, k=60))
+                take(db, ("add", chance.choice(words), [text]))
+    return db
+
+
+ALL_KINDS = [(SUBSTRING, "function"), (SUBSTRING, "the"), (WORD, "go"), (ANYWHERE, "愛")]
+
+
+def test_a_damaged_page_is_refused_or_read_within_its_bounds(filled: apsw.Connection) -> None:
+    chance = random.Random(2)
+    ids = [id for (id,) in filled.execute("SELECT id FROM chunks_fts_data")]
+    refused = 0
+    for _ in range(1500):
+        filled.execute("SAVEPOINT whole")
+        id = chance.choice(ids)
+        ((block,),) = filled.execute("SELECT block FROM chunks_fts_data WHERE id = ?", (id,))
+        torn = bytearray(block)
+        for _ in range(chance.randrange(1, 4)):
+            torn[chance.randrange(len(torn))] = chance.choice([0, 1, 4, 127, 128, 255])
+        if chance.random() < 0.3:
+            del torn[chance.randrange(len(torn) + 1) :]
+        filled.execute("UPDATE chunks_fts_data SET block = ? WHERE id = ?", (bytes(torn), id))
+        try:
+            Ranker(filled, cache_bytes=0).rank(ALL_KINDS, 3, 1000)
+        except DamagedIndex:
+            refused += 1
+        filled.execute("ROLLBACK TO whole; RELEASE whole")
+    assert refused > 150
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM chunks_fts_data WHERE id > 10 AND id & 0x7FFFFFFF = 2",
+        "DELETE FROM chunks_fts_data WHERE id = 10",
+        "UPDATE chunks_fts_data SET block = NULL WHERE id > 10",
+        "DELETE FROM chunks_fts_docsize WHERE id % 2",
+        "UPDATE chunks_fts_docsize SET sz = x'ff'",
+    ],
+)
+def test_what_is_missing_is_damage(filled: apsw.Connection, damage: str) -> None:
+    filled.execute(damage)
+    with filled, pytest.raises(DamagedIndex):
+        Ranker(filled).rank(ALL_KINDS, 3, 1000)
+
+
+def test_a_ranking_that_met_damage_is_right_again_once_that_is_mended(
+    filled: apsw.Connection,
+) -> None:
+    ranker = Ranker(filled, cache_bytes=0)
+    filled.execute("SAVEPOINT whole")
+    filled.execute("DELETE FROM chunks_fts_data WHERE id > 10 AND id & 0x7FFFFFFF = 2")
+    with pytest.raises(DamagedIndex):
+        ranker.rank(ALL_KINDS, 3, 1000)
+    filled.execute("ROLLBACK TO whole; RELEASE whole")
+    agree(filled, ranker, ALL_KINDS)
+
+
+def test_a_cancelled_ranking_raises_until_resumed(filled: apsw.Connection) -> None:
+    ranker = Ranker(filled)
+    canceller = threading.Thread(target=ranker.cancel)
+    canceller.start()
+    canceller.join()
+    with filled, pytest.raises(Cancelled):
+        ranker.rank(ALL_KINDS, 3, 1000)
+    ranker.resume()
+    agree(filled, ranker, ALL_KINDS)
+
+
+def test_ranking_outside_a_transaction_is_refused(filled: apsw.Connection) -> None:
+    with pytest.raises(ValueError, match="open transaction"):
+        Ranker(filled).rank(ALL_KINDS, 3, 1000)
+
+
+def test_a_closed_ranker_ranks_nothing(filled: apsw.Connection) -> None:
+    ranker = Ranker(filled)
+    ranker.close()
+    ranker.close()
+    with filled, pytest.raises(ValueError, match="open transaction"):
+        ranker.rank(ALL_KINDS, 3, 1000)
+
+
+@pytest.mark.parametrize(
+    "term", [(SUBSTRING, "ab"), (WORD, "abc"), (WORD, ""), (ANYWHERE, "愛する")]
+)
+def test_a_term_of_the_wrong_length_is_refused(filled: apsw.Connection, term) -> None:
+    with filled, pytest.raises(ValueError, match="codepoint"):
+        Ranker(filled).rank([term], 3, 1000)
+
+
+@pytest.mark.parametrize(("per_doc", "ranks"), [(0, 10), (1, 0), (1, 10_000)])
+def test_ranks_out_of_range_are_refused(filled: apsw.Connection, per_doc: int, ranks: int) -> None:
+    with filled, pytest.raises(ValueError, match="out of range"):
+        Ranker(filled).rank(ALL_KINDS, per_doc, ranks)
+
+
+def test_an_empty_store_matches_nothing() -> None:
+    db = fresh()
+    assert ranking(db, Ranker(db), ALL_KINDS) == []
+
+
+def test_what_is_kept_between_rankings_keeps_to_its_bytes(filled: apsw.Connection) -> None:
+    for room in range(0, 9000, 1500):
+        ranker = Ranker(filled, cache_bytes=room)
+        for term in ALL_KINDS * 2:
+            agree(filled, ranker, [term])
+            assert ranker.cached_bytes <= room
