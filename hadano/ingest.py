@@ -4,18 +4,19 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from hadano import limits, schema, vectors
+from hadano import limits, schema, separators, vectors
 from hadano._native import search_form, short_words, windows
 from hadano.connection import Connection
 from hadano.digest import sha256_of
 from hadano.errors import no_document
+from hadano.plan import lower_ascii
 from hadano.types import (
     Deleted,
     DeleteDocument,
@@ -203,7 +204,7 @@ def _replace(
         _unindex(db, n)
         db.run("DELETE FROM chunks WHERE doc = ?", (n,))
     elif title_changed:
-        db.run("DELETE FROM chunks_fts WHERE rowid = ?", (_first_chunk(db, n),))
+        _erase_from_index(db, f"{_CHUNKS} AND seq = 0", n)
     db.run(
         "UPDATE docs SET title_form = ?, content = ?, title = ?, tags = ?, sha256 = ?,"
         " created_at = ?, updated_at = ? WHERE n = ?",
@@ -275,18 +276,33 @@ def _unindex(db: Connection, n: int) -> bool:
     FTS5 reads from them what to take out. True where that overwrote all that stood there."""
     chunks = db.value("SELECT count(*) FROM chunks WHERE doc = ?", (n,))
     at_once: bool = chunks <= limits.ERASE_AT_ONCE_CHUNKS_MAX
-    if not at_once:
-        _secure_delete(db, False)
+    if at_once:
+        _erase_from_index(db, _CHUNKS, n)
+    else:
         db.run(schema.ASK_FOR_CHORE, (schema.CHORE_ERASE_INDEX,))
-    db.run("DELETE FROM chunks_fts WHERE rowid IN (SELECT id FROM chunks WHERE doc = ?)", (n,))
-    if not at_once:
+        _secure_delete(db, False)
+        db.run(f"DELETE FROM chunks_fts WHERE rowid IN ({_CHUNKS})", (n,))
         _secure_delete(db, True)
     if vectors.has_tables(db):
         db.load_vectors()
-        db.run(
-            "DELETE FROM vec_chunks WHERE chunk_id IN (SELECT id FROM chunks WHERE doc = ?)", (n,)
-        )
+        db.run(f"DELETE FROM vec_chunks WHERE chunk_id IN ({_CHUNKS})", (n,))
     return at_once
+
+
+_CHUNKS = "SELECT id FROM chunks WHERE doc = ?"
+
+
+def _erase_from_index(db: Connection, chunks: str, n: int) -> None:
+    """Overwrites the index rows of those chunks of document `n`, and whatever names their terms."""
+    columns = db.rows(f"SELECT text, title, words FROM chunks_indexed WHERE id IN ({chunks})", (n,))
+    db.run(f"DELETE FROM chunks_fts WHERE rowid IN ({chunks})", (n,))
+    separators.mend(db, _terms(text for row in columns for text in row))
+
+
+def _terms(texts: Iterable[str]) -> set[str]:
+    """The trigrams that FTS5 makes of indexed texts."""
+    lower = map(lower_ascii, texts)
+    return {text[at : at + 3] for text in lower for at in range(len(text) - 2)}
 
 
 def _secure_delete(db: Connection, on: bool) -> None:
