@@ -1,0 +1,208 @@
+"""The examiner: looks in every place of a file where a text could still stand, without SQLite's
+help where SQLite would hide it.
+
+    raw bytes     of the file, -wal, -shm and -journal: every piece of eight bytes of the text, as
+                  it is, case folded, in search form, and as JSON spells each of these, in UTF-8 and
+                  UTF-16 of both orders, ASCII capitals ignored; free pages and gaps are bytes of
+                  the file like any other, and the finding says on what kind of page it was made
+    index         FTS5's segments put together again: postings and markers of rows that no chunk
+                  has, terms that no posting has, separators and doclist indexes that name either,
+                  records of no segment, and FTS5's row of sizes
+    vectors       vectors and row numbers of chunks that are gone
+
+A piece that another document holds is no trace. `tests/reliability/test_examiner.py` plants a
+secret in each place and sees it found; until then this file is not believed.
+"""
+
+import json
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import apsw
+import numpy as np
+import sqlite_vec
+from numpy.typing import NDArray
+
+from tests.oracle import folding
+from tests.reliability import segments
+from tests.reliability.pages import Pages
+
+PIECE_BYTES: Final = 8
+FILES: Final = ("", "-wal", "-shm", "-journal")
+ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be")
+_FILTER_BITS: Final = 22
+#: Fibonacci hashing (Knuth, TAOCP 6.4): 2**64 over the golden ratio.
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+
+Words = NDArray[np.uint64]
+
+
+class Finding(NamedTuple):
+    """A trace, and where it was found."""
+
+    place: str
+    what: str
+
+
+# Raw bytes.
+
+_READ = """
+import os, sys
+for path in sys.argv[1:]:
+    data = open(path, "rb").read() if os.path.exists(path) else b""
+    sys.stdout.buffer.write(len(data).to_bytes(8, "big") + data)
+"""
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """The bytes of a database file and of all that SQLite keeps beside it, read by a process of
+    its own: to close a file drops every lock that its process holds on it."""
+    paths = [f"{path}{suffix}" for suffix in FILES]
+    out = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _READ, *paths], capture_output=True, check=True
+    ).stdout
+    found, at = {}, 0
+    for suffix in FILES:
+        size = int.from_bytes(out[at : at + 8], "big")
+        found[suffix] = out[at + 8 : at + 8 + size]
+        at += 8 + size
+    return found
+
+
+def spellings(text: str) -> Iterator[bytes]:
+    """The bytes that a text can stand as; ASCII lowered."""
+    forms = {text, text.casefold(), unicodedata.normalize("NFKC", text), folding.search_form(text)}
+    for form in forms | {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}:
+        for encoding in ENCODINGS:
+            yield form.encode(encoding).lower()
+
+
+def words(data: bytes) -> Iterator[tuple[int, Words]]:
+    """Every piece of eight bytes of `data` as a number; by the eight ways to cut it, with how far
+    in each of them begins."""
+    for start in range(PIECE_BYTES):
+        count = (len(data) - start) // PIECE_BYTES
+        if count > 0:
+            yield start, np.frombuffer(data, "<u8", count, start)
+
+
+def pieces(spelled: Iterable[bytes]) -> Words:
+    """Every piece of eight bytes, ascending, each once."""
+    cuts = [cut for data in spelled for _, cut in words(data)]
+    return np.unique(np.concatenate(cuts)) if cuts else np.empty(0, np.uint64)
+
+
+def secret(texts: Iterable[str]) -> Words:
+    """Every piece by which the texts could be known again."""
+    return pieces(spelled for text in texts for spelled in spellings(text))
+
+
+def _places(data: bytes, wanted: Words) -> list[int]:
+    """Where in `data` one of the wanted pieces stands. A filter by hash spares the exact look for
+    most."""
+    shift = np.uint64(64 - _FILTER_BITS)
+    marked = np.zeros(1 << _FILTER_BITS, np.bool_)
+    marked[(wanted * _GOLDEN) >> shift] = True
+    places: list[int] = []
+    for start, cut in words(data.lower()):
+        likely = np.flatnonzero(marked[(cut * _GOLDEN) >> shift])
+        found = likely[np.isin(cut[likely], wanted)]
+        places += (found * PIECE_BYTES + start).tolist()
+    return sorted(places)
+
+
+def raw_traces(path: Path, wanted: Words) -> list[Finding]:
+    """Pieces of text in the bytes of the files."""
+    found = []
+    for suffix, data in files(path).items():
+        places = _places(data, wanted)
+        pages = Pages(data) if places and not suffix else None
+        for at in places:
+            place = suffix or (pages.at(at) if pages else "")
+            found.append(Finding(place, repr(data[at : at + PIECE_BYTES])))
+    return found
+
+
+# What SQLite reads.
+
+
+def opened(path: Path) -> apsw.Connection:
+    db = apsw.Connection(str(path))
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    return db
+
+
+def index_traces(db: apsw.Connection) -> list[Finding]:
+    """What the full-text index names though no chunk has it."""
+    blobs = dict(db.execute("SELECT id, block FROM chunks_fts_data"))
+    live = {row for (row,) in db.execute("SELECT id FROM chunks")}
+    found, terms = [], set()
+    for posting in segments.postings(blobs):
+        terms.add(posting.term)
+        if posting.row not in live or posting.marker:
+            kind = "marker" if posting.marker else "posting"
+            found.append(Finding(kind, f"{posting.term!r} of row {posting.row}"))
+    for record, row in segments.rows_of_doclist_indexes(blobs):
+        if row not in live:
+            found.append(Finding("doclist index", f"row {row} in record {record}"))
+    found += [Finding("stray record", str(id)) for id in segments.strays(blobs)]
+    beginnings = {term[:length] for term in terms for length in range(len(term) + 1)}
+    for segment, separator in db.execute("SELECT segid, term FROM chunks_fts_idx"):
+        if separator not in beginnings and _tells(separator[1:]):
+            found.append(Finding("separator", f"{separator!r} of segment {segment}"))
+    for (row,) in db.execute("SELECT id FROM chunks_fts_docsize"):
+        if row not in live:
+            found.append(Finding("row of sizes", f"row {row}"))
+    return found
+
+
+def _tells(separator: bytes) -> bool:
+    """Whether a separator is a whole trigram or long enough to be a piece; FTS5 cuts them off where
+    it can, between two bytes of a character too."""
+    return len(separator.decode(errors="ignore")) >= 3 or len(separator) >= PIECE_BYTES
+
+
+def vector_traces(db: apsw.Connection) -> list[Finding]:
+    """Vectors of chunks that are gone. vec0 keeps them in blocks with a bit for each row that is
+    taken: what an untaken place of a block holds must be zero."""
+    if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'vec_chunks'").get:
+        return []
+    found = [
+        Finding("vector", f"row {row}")
+        for (row,) in db.execute(
+            "SELECT chunk_id FROM vec_chunks WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+        )
+    ]
+    blocks = db.execute(
+        "SELECT c.chunk_id, c.size, c.validity, c.rowids, v.vectors FROM vec_chunks_chunks AS c"
+        " JOIN vec_chunks_vector_chunks00 AS v ON v.rowid = c.chunk_id"
+    )
+    for block, size, taken, rows, vectors in blocks:
+        for place in range(size):
+            if not taken[place // 8] >> place % 8 & 1:
+                for name, blob in (("row number", rows), ("vector", vectors)):
+                    width = len(blob) // size
+                    if any(blob[place * width : (place + 1) * width]):
+                        found.append(Finding("untaken place", f"{name} in block {block}"))
+    return found
+
+
+def examine(path: Path, secrets: Iterable[str], kept: Words | None = None) -> list[Finding]:
+    """Every trace of the secrets in the file and beside it; `kept` are pieces that other documents
+    hold."""
+    wanted = secret(secrets)
+    if kept is not None:
+        wanted = np.setdiff1d(wanted, kept, assume_unique=True)
+    found = raw_traces(path, wanted)
+    db = opened(path)
+    try:
+        db.execute("BEGIN")
+        found += index_traces(db) + vector_traces(db)
+    finally:
+        db.close()
+    return found

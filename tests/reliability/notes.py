@@ -1,0 +1,67 @@
+"""Real notes with everything that a document can have, made from their own words.
+
+They lie beside the repository; who lacks them skips what needs them."""
+
+import json
+import lzma
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hadano._native import search_form
+from tests.oracle.chunking import windows
+
+NOTES = Path(__file__).parents[3] / "shared" / "data" / "notes-100k.jsonl.xz"
+
+needed = pytest.mark.skipif(not NOTES.exists(), reason="the notes are not there")
+
+
+def documents(count: int) -> list[dict[str, Any]]:
+    """The first notes as arguments of store_document."""
+    with lzma.open(NOTES, "rt", encoding="utf-8", newline="\n") as lines:
+        return [_document(n, json.loads(line)) for n, line in enumerate(islice(lines, count))]
+
+
+def _document(n: int, note: dict[str, str]) -> dict[str, Any]:
+    spread = [word[:64] for word in dict.fromkeys(note["text"].split())]
+    ends = spread[::5]
+    return {
+        "id": f"n{n}",
+        "title": note["title"],
+        "content": note["text"],
+        "tags": spread[3:40:9],
+        "relations": [
+            {"src": src, "rel": "is said with", "dst": f"{dst} by {note['title'][:40]}"}
+            for src, dst in pairwise(ends[:8])
+        ],
+    }
+
+
+def texts(document: dict[str, Any]) -> list[str]:
+    """All that counts as text of a document: each field by itself."""
+    ends = [edge[end] for edge in document["relations"] for end in ("src", "rel", "dst")]
+    return [document["title"], document["content"], *document["tags"], *ends]
+
+
+def rows(document: dict[str, Any]) -> Iterator[bytes]:
+    """What a file holds of a document that is stored: its rows, column after column, and the
+    arguments that stored it; ASCII lowered. Where two columns meet, they make pieces of their own;
+    the column before a chunk's text is its number, a byte."""
+    columns = []
+    chunks = windows(document["content"], 800, 700)
+    for text in (document["title"], document["content"], *chunks):
+        columns.append([text, search_form(text)])
+        columns.append([search_form(text), text])
+    columns += [[chr(seq), text] for seq, text in enumerate(chunks[:128])]
+    for edge in document["relations"]:
+        src, rel, dst = edge["src"], edge["rel"], edge["dst"]
+        id = document["id"]
+        columns += [id, src, rel, dst], [src, rel, dst, id], [dst, rel, src, id]
+    columns.append([document["title"], json.dumps(document["tags"], ensure_ascii=False)])
+    columns.append([msgspec.json.encode(document).decode()])
+    for row in columns:
+        yield "".join(row).encode().lower()

@@ -1,0 +1,115 @@
+"""Real notes with tags and relations, deleted and replaced one by one, and looked for each time.
+
+By far most of the time goes into looking. The long run says on standard output how long the calls
+took: `python -m pytest -m slow -s tests/reliability/test_erasure_of_real_notes.py`.
+"""
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.reliability import notes
+from tests.reliability.examiner import Words, index_traces, opened, pieces, raw_traces, secret
+from tests.tools.store import Store, until
+
+pytestmark = notes.needed
+
+#: The index is read to its end after every so many documents, and after the last.
+INDEX_EVERY = 40
+
+
+class Erasures:
+    """A store of notes of which some go, and what each of these must not leave."""
+
+    def __init__(self, store: Store, count: int, gone: int) -> None:
+        self.store = store
+        documents = notes.documents(count)
+        for document in documents:
+            store.ask("store_document", **document)
+        assert store.integrity() == "ok"
+        chosen = set(random.Random(0).sample(range(count), gone))
+        self.going = [documents[n] for n in sorted(chosen)]
+        schema = [sql.encode().lower() for (sql,) in store.rows(_SCHEMA)]
+        stay = [document for n, document in enumerate(documents) if n not in chosen]
+        self._stay = pieces([*schema, *(row for it in stay for row in notes.rows(it))])
+        self._held = {it["id"]: pieces(notes.rows(it)) for it in self.going}
+        self.seconds: list[float] = []
+
+    def each(self, replacement: dict[str, Any] | None) -> Iterator[None]:
+        """Deletes or replaces the chosen ones; looks for each after the call."""
+        for n, document in enumerate(self.going, 1):
+            del self._held[document["id"]]
+            began = time.perf_counter()
+            if replacement is None:
+                assert self.store.ask("delete_document", id=document["id"])["erased"] is True
+            else:
+                self.store.ask("store_document", id=document["id"], **replacement)
+            self.seconds.append(time.perf_counter() - began)
+            wanted = self._wanted(document, replacement)
+            # A replacement says nothing of the log; where the housekeeper was copying it, it is
+            # emptied right after.
+            until(lambda wanted=wanted: not raw_traces(self.store.path, wanted))
+            if n % INDEX_EVERY == 0 or n == len(self.going):
+                db = opened(self.store.path)
+                assert index_traces(db) == []
+                db.close()
+            yield
+
+    def _wanted(self, document: dict[str, Any], replacement: dict[str, Any] | None) -> Words:
+        new = pieces(notes.rows({"id": "", "tags": [], "relations": [], **(replacement or _NONE)}))
+        kept = np.concatenate([self._stay, new, *self._held.values()])
+        return np.setdiff1d(secret(notes.texts(document)), kept)
+
+
+_SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
+_NONE: dict[str, Any] = {"title": "", "content": ""}
+NEW = {"title": "replaced", "content": "nothing of the old text"}
+
+
+def run(store: Store, replacement: dict[str, Any] | None, count: int, gone: int) -> None:
+    erasures = Erasures(store, count, gone)
+    assert len(list(erasures.each(replacement))) == gone
+    cuts = statistics.quantiles(erasures.seconds, n=20)
+    print(f"\n{gone} calls: p50 {cuts[9] * 1000:.0f} ms, p95 {cuts[18] * 1000:.0f} ms")
+
+
+@pytest.mark.parametrize("replacement", [None, NEW], ids=["deleted", "replaced"])
+def test_nothing_of_a_real_note_is_left(store: Store, replacement) -> None:
+    run(store, replacement, 150, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replacement", [None, NEW], ids=["deleted", "replaced"])
+def test_nothing_of_200_real_notes_is_left(store: Store, replacement) -> None:
+    run(store, replacement, 3_000, 200)
+
+
+@pytest.mark.slow
+def test_nothing_of_a_document_of_a_megabyte_is_left(store: Store) -> None:
+    documents = notes.documents(3_000)
+    for document in documents[:2_000]:
+        store.ask("store_document", **document)
+    text = "".join(document["content"] for document in documents[2_000:])
+    while len(text.encode()) > 1_048_576:
+        text = text[:-1_000]
+    stay = pieces(row for document in documents[:2_000] for row in notes.rows(document))
+    store.put(text, "a large document", id="large")
+    began = time.perf_counter()
+    assert store.ask("delete_document", id="large")["erased"] is False
+    answered = time.perf_counter()
+    wanted = np.setdiff1d(secret([text]), stay)
+    until(lambda: not store.rows("SELECT * FROM chores"))
+    until(lambda: not raw_traces(store.path, wanted))
+    gone = time.perf_counter()
+    db = opened(store.path)
+    assert index_traces(db) == []
+    db.close()
+    print(
+        f"\n{len(text.encode()):,} bytes: answered after {(answered - began) * 1000:.0f} ms,"
+        f" found clean after {gone - began:.1f} s"
+    )
