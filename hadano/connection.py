@@ -248,6 +248,7 @@ class Connection:
             self._db.enable_load_extension(True)
             self._db.load_extension(LIBRARY, ENTRY_POINT)
             self._db.enable_load_extension(False)
+            self._db.execute(schema.SEARCH_PRAGMAS)
             self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
         return self._ranker
 

@@ -59,6 +59,8 @@ EMBED_CHUNKS: Final = 256
 #: Blocks of 256 vectors that a connection keeps in memory, of 74 KiB each: 64 MiB, or 226,000
 #: vectors. The others of a larger store are read from the file at every search.
 VECTOR_BLOCKS_MAX: Final = 884
+#: Pages of the file that a connection keeps in memory once it has searched.
+PAGE_CACHE_BYTES_MAX: Final = 16 * 1_048_576
 #: Pages in the write-ahead log past which it is copied back into the file, in the background.
 WAL_PAGES_MAX: Final = 1_000
 #: Bytes that the write-ahead log keeps on disk once it has been copied back.

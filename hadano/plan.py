@@ -85,7 +85,8 @@ def _cut(piece: str) -> list[str]:
     together where nothing separates them.
     """
     codes = classes(piece)
-    mixed = JOINED2 in codes or JOINED3 in codes
+    if JOINED2 not in codes and JOINED3 not in codes:
+        return _worth([_trimmed(piece, codes)])
     cut: list[str] = []
     together = ""
     for code, run, run_codes in _runs(piece, codes):
@@ -97,7 +98,7 @@ def _cut(piece: str) -> list[str]:
             together = ""
             continue
         text = _trimmed(run, run_codes)
-        separates = mixed and WORD not in run_codes
+        separates = WORD not in run_codes
         if separates or run_codes[0] == PUNCT or len(text) >= BESIDE_RUN_CODEPOINTS_MIN:
             cut.append(together)
             together = ""
@@ -107,7 +108,10 @@ def _cut(piece: str) -> list[str]:
         if run_codes[-1] == PUNCT or len(text) >= BESIDE_RUN_CODEPOINTS_MIN:
             cut.append(together)
             together = ""
-    cut.append(together)
+    return _worth([*cut, together])
+
+
+def _worth(cut: list[str]) -> list[str]:
     return [text for text in cut if text and not _ONLY_MARKS.fullmatch(text)]
 
 

@@ -117,6 +117,9 @@ NO_VECTORS: Final = "DROP TABLE IF EXISTS vec_chunks; DROP TABLE IF EXISTS vec_m
 #: changed again; 64 MiB.
 BULK_PRAGMAS: Final = "PRAGMA cache_size = -65536"
 
+#: For a connection that searches: it keeps the pages that most searches read.
+SEARCH_PRAGMAS: Final = f"PRAGMA cache_size = -{limits.PAGE_CACHE_BYTES_MAX // 1024}"
+
 #: What the view `chunks_indexed` ends its texts with.
 SENTINELS: Final = "\n\n"
 

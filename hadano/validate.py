@@ -4,6 +4,7 @@ The order is the contract's (section 4): shape, types and ranges first, then wha
 then sizes. Whether a document exists is asked later, by the rooms, for it takes the database.
 """
 
+import functools
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, get_args
@@ -27,6 +28,9 @@ from hadano.types import (
 )
 
 R = TypeVar("R", bound=Request)
+
+#: A request's fields; msgspec works them out anew each time, at a tenth of what a search costs.
+_fields = functools.cache(msgspec.structs.fields)
 
 
 def request(kind: type[R], arguments: object) -> R:
@@ -63,7 +67,7 @@ def _typed(kind: type[R], arguments: object) -> R:
         arguments = {}
     if not isinstance(arguments, dict):
         raise HadanoError(Code.VALIDATION, "arguments: expected an object of named parameters")
-    fields = msgspec.structs.fields(kind)
+    fields = _fields(kind)
     names = [field.name for field in fields]
     for name in arguments:
         if name not in names:
