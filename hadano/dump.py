@@ -1,7 +1,8 @@
 """`python -m hadano.dump`: the documents as lines of JSON, and back.
 
 A dump is a state, not a history: what an agent stored, with its times, and nothing that can be
-made again from it. The audit log and the vectors are left out. The first line is a header, then
+made again from it. The audit log and the vectors are left out: a restore makes vectors again where
+HADANO_EMBEDDINGS is local. The first line is a header, then
 comes a document a line, ids ascending by codepoint, fields in one order: two dumps of one state
 differ in the header's time alone, and `diff` compares any two.
 
@@ -28,11 +29,11 @@ from typing import IO, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from hadano import audit, console, files, ingest, limits, schema, validate
+from hadano import audit, console, files, ingest, limits, schema, validate, vectors
 from hadano.connection import Connection
 from hadano.digest import sha256_of
-from hadano.errors import Code, HadanoError, invalid
-from hadano.types import Relation, StoreDocument
+from hadano.errors import Code, HadanoError, SettingsError, invalid
+from hadano.types import EmbeddingsMode, Relation, StoreDocument, embeddings_mode
 
 FORMAT: Final = "hadano-dump"
 VERSION: Final = 1
@@ -176,8 +177,9 @@ class Restored(Struct):
         return self.new + self.replaced + self.same
 
 
-def restore(path: str, stream: IO[bytes]) -> Restored:
-    """Brings a dump's documents into the database at `path`, all of them or, on any error, none.
+def restore(path: str, stream: IO[bytes], embeddings: EmbeddingsMode = "off") -> Restored:
+    """Brings a dump's documents into the database at `path`, all of them or, on any error, none;
+    their vectors too, where `embeddings` is local.
 
     Documents of other ids stay; those of the same id are replaced, and left untouched where
     nothing about them differs. Raises HadanoError: E_VALIDATION and E_TOO_LARGE as store_document
@@ -190,12 +192,21 @@ def restore(path: str, stream: IO[bytes]) -> Restored:
     with reader.naming_lines():
         header = _header(next(lines, b""))
         reader.digest = hashlib.sha256()
-    with closing(Connection(path)) as db:
+    with closing(_opened(path, embeddings)) as db:
         db.run(schema.BULK_PRAGMAS)
         with db.change():
+            if db.vectors:
+                vectors.set_up(db)
             restored = _restore_lines(db, reader, lines, header)
         _finish(db, restored)
     return restored
+
+
+def _opened(path: str, embeddings: EmbeddingsMode) -> Connection:
+    embedding = embeddings == "local"
+    if embedding:
+        vectors.load()
+    return Connection(path, vectors=embedding)
 
 
 def _header(line: bytes) -> _Header:
@@ -274,13 +285,17 @@ def _restore_line(db: Connection, line: _Line, it: StoreDocument, restored: Rest
 
 
 def _finish(db: Connection, restored: Restored) -> None:
-    """Overwrites what was replaced, and empties the log, which one large transaction has filled.
+    """Overwrites what was replaced, makes vectors that others owe, and empties the log, which one
+    large transaction has filled.
 
     The documents are in; what fails here stays owed, and a server that is running, or the next to
     start, does it."""
     with contextlib.suppress(HadanoError):
         if restored.replaced:
             for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
+                pass
+        if db.vectors:
+            for _ in vectors.keep(db):
                 pass
         db.checkpoint(truncate=True)
 
@@ -328,9 +343,9 @@ def _dump_to_file(db: Connection, source: str, path: str) -> None:
         files.publish(draft, path)
 
 
-def _restore_from(given: str, path: str) -> None:
+def _restore_from(given: str, path: str, embeddings: EmbeddingsMode) -> None:
     with console.reading("--in", given) as stream:
-        restored = restore(path, stream)
+        restored = restore(path, stream, embeddings)
     print(
         f"{restored.docs:,} documents: {restored.new:,} new, {restored.replaced:,} replaced, "
         f"{restored.same:,} unchanged"
@@ -344,7 +359,8 @@ def main(argv: list[str] | None = None) -> int:
         description="Writes the documents of a Hadano database as lines of JSON, or reads them "
         "back with --restore. Servers may be running. The audit log and the vectors are left out.",
         epilog="Restoring replaces documents of the same id, keeps their times, and deletes "
-        "nothing that the dump lacks. On any error nothing is changed.",
+        "nothing that the dump lacks. On any error nothing is changed. HADANO_EMBEDDINGS: with "
+        "local, vectors are made too (off).",
     )
     parser.add_argument("--db", required=True, metavar="FILE", help="the database")
     parser.add_argument("--restore", action="store_true", help="read a dump into the database")
@@ -358,10 +374,13 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.restore != (arguments.source is not None):
             parser.error("--in and --restore go together; a dump takes --out")
         path = console.database("--db", arguments.db)
-        if arguments.restore:
-            _restore_from(arguments.source, path)
-        else:
-            _dump_to(path, arguments.out)
+        if not arguments.restore:
+            return _dump_to(path, arguments.out)
+        try:
+            embeddings = embeddings_mode()
+        except SettingsError as error:
+            parser.error(str(error))
+        return _restore_from(arguments.source, path, embeddings)
 
     return console.run(parser, work, argv)
 

@@ -38,7 +38,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         return cls(
             path=database_path(environment.get("HADANO_DB", "hadano.db")),
-            embeddings=_one_of(environment, "HADANO_EMBEDDINGS", ("off", "local")),
+            embeddings=embeddings_mode(environment),
             request_log=_one_of(environment, "HADANO_REQUEST_LOG", ("full", "redacted", "off")),
         )
 
@@ -58,6 +58,12 @@ def database_path(given: str, source: str = "HADANO_DB") -> str:
     if not os.path.isdir(os.path.dirname(path)):
         raise SettingsError(f"{source}: the folder {os.path.dirname(path)} does not exist")
     return path
+
+
+def embeddings_mode(environment: Mapping[str, str] = os.environ) -> EmbeddingsMode:
+    """What HADANO_EMBEDDINGS says; SettingsError where that is neither off nor local."""
+    modes: tuple[EmbeddingsMode, ...] = ("off", "local")
+    return _one_of(environment, "HADANO_EMBEDDINGS", modes)
 
 
 def _one_of(environment: Mapping[str, str], name: str, allowed: tuple[Value, ...]) -> Value:

@@ -21,6 +21,13 @@ _BARE: Final = """
 FROM chunks AS c WHERE {} AND NOT EXISTS(SELECT 1 FROM vec_chunks_rowids WHERE rowid = c.id)
 """
 _NEXT_BARE: Final = f"SELECT id, text {_BARE.format('id > ?')} ORDER BY id LIMIT ?"
+#: From vec0's shadow tables, as the search reads them; vec0 itself calls damage to them an error
+#: like any other.
+_HELD: Final = """
+SELECT substr(b.vectors, 256 * r.chunk_offset + 1, 256)
+FROM vec_chunks_rowids AS r JOIN vec_chunks_vector_chunks00 AS b ON b.rowid = r.chunk_id
+WHERE r.rowid = ?
+"""
 _STILL_BARE: Final = f"SELECT id {_BARE.format('id IN (SELECT value FROM json_each(?))')}"
 
 
@@ -127,9 +134,7 @@ def _insert(db: Connection, made: Sequence[tuple[int, bytes]]) -> None:
 
 
 def _held(db: Connection, chunk_id: int) -> bytes | None:
-    vector: bytes | None = db.value(
-        "SELECT embedding FROM vec_chunks WHERE chunk_id = ?", (chunk_id,)
-    )
+    vector: bytes | None = db.value(_HELD, (chunk_id,))
     if vector is None and not _owed(db):
         raise HadanoError(Code.INTEGRITY, f"chunk {chunk_id} has no vector")
     return vector

@@ -65,8 +65,8 @@ def test_a_server_that_ends_at_once_does_not_check_the_file_first(tmp_path, monk
     checked = []
     keepers: list[chores.Housekeeper] = []
 
-    def opened_while_closing(path: str) -> Connection:
-        db = Connection(path)
+    def opened_while_closing(path: str, **options: Any) -> Connection:
+        db = Connection(path, **options)
         until(lambda: keepers and keepers[0]._closing)
         return db
 
