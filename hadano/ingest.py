@@ -4,6 +4,7 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 """
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Literal
@@ -13,7 +14,7 @@ from msgspec import UNSET, Struct
 
 from hadano import limits, schema, separators, vectors
 from hadano._native import search_form, short_words, windows
-from hadano.connection import Connection
+from hadano.connection import Connection, listed
 from hadano.digest import sha256_of
 from hadano.errors import no_document
 from hadano.plan import lower_ascii
@@ -204,7 +205,7 @@ def _replace(
         _unindex(db, n)
         db.run("DELETE FROM chunks WHERE doc = ?", (n,))
     elif title_changed:
-        _erase_from_index(db, f"{_CHUNKS} AND seq = 0", n)
+        _erase_from_index(db, [_first_chunk(db, n)])
     db.run(
         "UPDATE docs SET title_form = ?, content = ?, title = ?, tags = ?, sha256 = ?,"
         " created_at = ?, updated_at = ? WHERE n = ?",
@@ -274,29 +275,41 @@ def _first_chunk(db: Connection, n: int) -> int:
 def _unindex(db: Connection, n: int) -> bool:
     """Takes a document's chunks out of the indexes; the chunks themselves are still there, for
     FTS5 reads from them what to take out. True where that overwrote all that stood there."""
-    chunks = db.value("SELECT count(*) FROM chunks WHERE doc = ?", (n,))
-    at_once: bool = chunks <= limits.ERASE_AT_ONCE_CHUNKS_MAX
-    if at_once:
-        _erase_from_index(db, _CHUNKS, n)
-    else:
+    chunks = [chunk for (chunk,) in db.rows(_CHUNKS, (n,))]
+    few = len(chunks) <= limits.ERASE_AT_ONCE_CHUNKS_MAX
+    left = _erase_from_index(db, chunks) if few else chunks
+    if left:
         db.run(schema.ASK_FOR_CHORE, (schema.CHORE_ERASE_INDEX,))
         _secure_delete(db, False)
-        db.run(f"DELETE FROM chunks_fts WHERE rowid IN ({_CHUNKS})", (n,))
+        db.run(_DELETE_ROWS, (listed(left),))
         _secure_delete(db, True)
     if vectors.has_tables(db):
         db.load_vectors()
         db.run(f"DELETE FROM vec_chunks WHERE chunk_id IN ({_CHUNKS})", (n,))
-    return at_once
+    return not left
 
 
 _CHUNKS = "SELECT id FROM chunks WHERE doc = ?"
+_DELETE_ROWS = "DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_each(?))"
 
 
-def _erase_from_index(db: Connection, chunks: str, n: int) -> None:
-    """Overwrites the index rows of those chunks of document `n`, and whatever names their terms."""
-    columns = db.rows(f"SELECT text, title, words FROM chunks_indexed WHERE id IN ({chunks})", (n,))
-    db.run(f"DELETE FROM chunks_fts WHERE rowid IN ({chunks})", (n,))
-    separators.mend(db, _terms(text for row in columns for text in row))
+def _erase_from_index(db: Connection, chunks: list[int]) -> list[int]:
+    """Overwrites the index rows of the chunks, one after the other, and whatever names their terms;
+    gives back those for which `ERASE_AT_ONCE_MS_MAX` left no time."""
+    deadline = time.monotonic() + limits.ERASE_AT_ONCE_MS_MAX / 1000
+    terms: set[str] = set()
+    done = 0
+    while done < len(chunks) and (not done or time.monotonic() < deadline):
+        chunk = chunks[done]
+        indexed = "SELECT text, title, words FROM chunks_indexed WHERE id = ?"
+        terms |= _terms(db.rows(indexed, (chunk,))[0])
+        db.run("DELETE FROM chunks_fts WHERE rowid = ?", (chunk,))
+        # FTS5 gathers what it is to write until the commit, or until a savepoint.
+        db.run("SAVEPOINT flush")
+        db.run("RELEASE flush")
+        done += 1
+    separators.mend(db, terms)
+    return chunks[done:]
 
 
 def _terms(texts: Iterable[str]) -> set[str]:

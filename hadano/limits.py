@@ -45,6 +45,8 @@ BUSY_MS_MAX: Final = 5_000
 #: secure-delete costs about 30 ms a chunk on 100,000 notes); larger ones leave delete markers that
 #: background merging then removes. 32 KiB of ASCII are 47 chunks.
 ERASE_AT_ONCE_CHUNKS_MAX: Final = 48
+#: Of a call's time, what that may take: what is left of the document then goes the other way.
+ERASE_AT_ONCE_MS_MAX: Final = 1_400
 #: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.
 ERASE_PAGES: Final = 64
 #: Arguments whose JSON is longer than this are logged by their shape even under `full`: they are

@@ -30,11 +30,8 @@ _HERE: Final = "WHERE segid = ?1 AND term = ?2"
 
 def mend(db: Connection, terms: Iterable[str]) -> None:
     """Takes terms that have just been erased out of the separators that still name them, inside
-    the caller's transaction. A page that no longer begins with its separator gets another, one on
-    which no term begins any more gets none."""
-    # FTS5 gathers what it is to write until the commit, or until a savepoint.
-    db.run("SAVEPOINT flush")
-    db.run("RELEASE flush")
+    the caller's transaction and once FTS5 has written what it erased. A page that no longer begins
+    with its separator gets another, one on which no term begins any more gets none."""
     for segment, separator, page in db.rows(_SUSPECTS, (_beginnings(terms),)):
         first = _first_term(page)
         if first is None:

@@ -133,13 +133,18 @@ def test_a_replaced_title_is_erased_too(store: Store) -> None:
     assert store.left(title) == set()
 
 
-@pytest.mark.parametrize("chunks", [-1, 0, 1])
-def test_a_document_too_large_to_be_erased_at_once_is_erased_soon(store: Store, chunks) -> None:
-    chunks += limits.ERASE_AT_ONCE_CHUNKS_MAX
+@pytest.mark.parametrize(
+    ("chunks", "milliseconds"), [(3, 60_000), (4, 60_000), (5, 60_000), (3, 0)]
+)
+def test_a_document_too_large_to_be_erased_at_once_is_erased_soon(
+    store: Store, monkeypatch, chunks, milliseconds
+) -> None:
+    monkeypatch.setattr(limits, "ERASE_AT_ONCE_CHUNKS_MAX", 4)
+    monkeypatch.setattr(limits, "ERASE_AT_ONCE_MS_MAX", milliseconds)
     fill(store, 5)
     text = chance_text(1, 700 * chunks + 100)
     assert store.ask("store_document", title="t", content=text, id="gone")["chunks"] == chunks
-    at_once = chunks <= limits.ERASE_AT_ONCE_CHUNKS_MAX
+    at_once = chunks <= 4 and milliseconds > 0
     assert store.ask("delete_document", id="gone")["erased"] is at_once
     if not at_once:
         merged_and_gone(store, text)
