@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from hadano import audit, ingest, limits, status, vectors
 from hadano.connection import Connection
@@ -46,6 +46,8 @@ class Housekeeper:
         self._wal_grew = True
         self._erasing = True
         self._waiting: deque[audit.Entry] = deque()
+        #: Held from when the rows that wait are read until they no longer do.
+        self._writing = threading.Lock()
         #: What `close` interrupts, and what is held to do so: no interrupt may meet a closed file.
         self._db: Connection | None = None
         self._interrupting = threading.Lock()
@@ -74,6 +76,22 @@ class Housekeeper:
             raise HadanoError(Code.TIMEOUT, "another process held the database for too long")
         self._waiting.append(entry)
         self._wake.set()
+
+    @contextmanager
+    def change(self, db: Connection, *, durable: bool = True) -> Iterator[None]:
+        """`db.change` that first writes the audit rows that wait: in the order of the calls, and
+        before an erasure in it looks for the text that they hold.
+
+        The lock is taken inside the transaction, and so by one at a time, and outlives it.
+        """
+        with ExitStack() as written:
+            with db.change(durable=durable):
+                written.enter_context(self._writing)
+                entries = list(self._waiting)
+                audit.write(db, entries)
+                yield
+            for _ in entries:
+                self._waiting.popleft()
 
     def wal_grew(self) -> None:
         """Has the write-ahead log copied back into the file."""
@@ -172,11 +190,9 @@ class Housekeeper:
             return True
 
     def _write_waiting(self, db: Connection) -> None:
-        while entries := list(self._waiting):
-            with db.change(durable=False):
-                audit.write(db, entries)
-            for _ in entries:
-                self._waiting.popleft()
+        while self._waiting:
+            with self.change(db, durable=False):
+                pass
 
     def _erase_index(self, db: Connection) -> None:
         """Merges the index in small transactions until no delete marker is left, if any is."""

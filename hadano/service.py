@@ -289,7 +289,7 @@ class Service:
         return reply
 
     def _write(self, call: _Call, request: Request) -> Reply:
-        with self._db.change():
+        with self._housekeeper.change(self._db):
             reply: Stored | Deleted
             reply, text_went = call.tool.run(self._db, request)
             if text_went:
@@ -350,7 +350,7 @@ class Service:
             return
         self._db.wait_at_most(0)
         try:
-            with self._db.change(durable=False):
+            with self._housekeeper.change(self._db, durable=False):
                 audit.write(self._db, [entry])
         except HadanoError as error:
             if error.code is not Code.TIMEOUT:
