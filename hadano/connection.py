@@ -163,11 +163,9 @@ class Connection:
         """Loads the vec0 extension into this connection, once."""
         if self.vec_version is not None:
             return
-        import sqlite_vec  # costs start-up, and most stores never need it
-
         try:
             self._db.enable_load_extension(True)
-            self._db.load_extension(sqlite_vec.loadable_path())
+            self._db.load_extension(_vec0())
             self._db.enable_load_extension(False)
             self.vec_version = self._db.execute("SELECT vec_version()").get
         except apsw.Error as error:
@@ -385,6 +383,18 @@ class Connection:
             self._db.close()
         except apsw.Error as error:
             raise translated(error) from error
+
+
+def _vec0() -> str:
+    """Where the vec0 extension lies, which `sqlite_vec.loadable_path()` tells too: but to import
+    that module is to import numpy, some 100 ms of start-up and 14 MB."""
+    from importlib.util import find_spec  # most stores never need it
+
+    found = find_spec("sqlite_vec")
+    folders = found.submodule_search_locations if found else None
+    if not folders:
+        raise HadanoError(Code.INTERNAL, "the vector extension is not installed")
+    return os.path.join(folders[0], "vec0")
 
 
 def _failure(code: int) -> apsw.Error:

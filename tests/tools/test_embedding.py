@@ -388,8 +388,8 @@ from hadano.types import Settings
 service = Service(Settings(path=sys.argv[1], embeddings=sys.argv[2]))
 service.call("store_document", {"id": "a", "title": "t", "content": "text"})
 service.call("search_knowledge", {"seed_chunk_ids": [1]})
+print(*sys.modules, service.call("db_status", {}).content.decode())
 service.close()
-print(*sys.modules)
 """
 
 
@@ -397,6 +397,14 @@ print(*sys.modules)
 def test_with_embeddings_off_nothing_of_vectors_is_loaded(path, embeddings) -> None:
     command = [sys.executable, "-c", _LOADED, path, embeddings]
     ran = subprocess.run(command, capture_output=True, check=True, text=True)
+    modules, _, status = ran.stdout.partition(" {")
     ours = {"hadano.model", "hadano.blocks", "hadano._native.embed", "hadano._native.near"}
-    loaded = (ours | {"sqlite_vec"}) & set(ran.stdout.split())
-    assert loaded == (set() if embeddings == "off" else ours | {"sqlite_vec"})
+    assert ours & set(modules.split()) == (set() if embeddings == "off" else ours)
+    assert ('"vec_version":null' in status) is (embeddings == "off")
+
+
+def test_no_start_pays_for_numpy_or_the_package_around_the_vector_extension(path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _LOADED, path, "local"], capture_output=True, check=True, text=True
+    )
+    assert {"numpy", "sqlite_vec"}.isdisjoint(ran.stdout.split())
