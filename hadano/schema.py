@@ -1,7 +1,7 @@
 """The tables, as they are, and how a file of an earlier version becomes one of this version.
 
 All SQL that shapes the file stands here. `migrate` steps are append-only: a file of every version
-that was ever released must open for ever (`tests/fixtures` keeps one of each). Knows nothing of
+that was ever released must open for ever (`tests/fixtures` will keep one of each). Knows nothing of
 APSW: it hands out statements, `connection.py` runs them.
 
 Three choices shape the rest:
@@ -24,9 +24,6 @@ from hadano import limits
 
 #: Stands in the file's header (PRAGMA application_id): "Hado" in ASCII.
 APPLICATION_ID: Final = 0x4861646F
-#: PRAGMA user_version of a file that `MIGRATIONS` has brought up to date.
-VERSION: Final = 1
-
 _V1: Final = """
 CREATE TABLE docs(
   n INTEGER PRIMARY KEY,
@@ -95,6 +92,8 @@ CREATE TABLE chores(
 
 #: MIGRATIONS[v] takes a file from version v to v + 1; version 0 is an empty file.
 MIGRATIONS: Final = (_V1,)
+#: PRAGMA user_version of a file that they have brought up to date.
+VERSION: Final = len(MIGRATIONS)
 
 #: A chore stands in its table from the moment that work is owed until it is done, through crashes,
 #: with the number of times that it was asked for.
@@ -145,6 +144,3 @@ ASK_FOR_CHORE: Final = (
 
 #: The tables with a b-tree of their own, FTS5's and vec0's shadow tables among them.
 B_TREES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-
-if len(MIGRATIONS) != VERSION:
-    raise AssertionError("every version of the schema needs the step that leads to it")

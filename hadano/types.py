@@ -25,7 +25,7 @@ IntegrityState = Literal["checking", "ok", "failed"]
 class Settings(Struct, frozen=True, kw_only=True):
     """The three environment variables, checked. There is no fourth."""
 
-    path: str = "hadano.db"
+    path: str
     embeddings: EmbeddingsMode = "off"
     request_log: RequestLog = "full"
 
@@ -290,11 +290,14 @@ class RelatedChunk(Struct, frozen=True):
     source: Annotated[str, Meta(description="Always vector.")] = "vector"
 
 
-class RelatedEdge(Struct, frozen=True):
+class Edge(Struct, frozen=True):
     src: str
     rel: str
     dst: str
     doc_id: Annotated[str, Meta(description="Document that states the edge.")]
+
+
+class RelatedEdge(Edge, frozen=True):
     source: Annotated[str, Meta(description="Always graph.")] = "graph"
 
 
@@ -302,13 +305,6 @@ class Related(Reply):
     related_chunks: Annotated[list[RelatedChunk], Meta(description="Most alike first.")]
     related_edges: Annotated[list[RelatedEdge], Meta(description="Nearest first.")]
     truncated: Annotated[bool, Meta(description="Whether more was reachable than top_k.")]
-
-
-class Edge(Struct, frozen=True):
-    src: str
-    rel: str
-    dst: str
-    doc_id: Annotated[str, Meta(description="Document that states the edge.")]
 
 
 class Graph(Reply):

@@ -10,19 +10,15 @@ envelope era. Sources: the MCP specifications of the five versions named below, 
 """
 
 import sys
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from hadano import __version__, limits
-from hadano.service import UnknownTool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from hadano.service import Service, Tool
+from hadano.service import Service, Tool, UnknownTool
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS: Final = ("2026-07-28",)
@@ -263,7 +259,7 @@ class _Envelope(_Meta, kw_only=True):
 class Session:
     """One client's conversation: the era that it opened and the version that it agreed on."""
 
-    def __init__(self, service: "Service", tools: "Sequence[Tool]") -> None:
+    def __init__(self, service: Service, tools: Sequence[Tool]) -> None:
         self._service = service
         self._tools = tools
         self._route: Callable[[str, Params], Result] = self._open
@@ -380,7 +376,7 @@ def _complete(result: Result) -> Result:
     return result | {"resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
 
 
-def _described(tool: "Tool") -> dict[str, Any]:
+def _described(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "title": tool.title,
