@@ -209,8 +209,10 @@ class Housekeeper:
 
     def _keep_vectors(self, db: Connection) -> None:
         """Makes the vectors that are owed, if any are, in small transactions."""
+        if not self._embedding:
+            return
         state: int = db.value("PRAGMA data_version")
-        if not self._embedding or state == self._looked_at:
+        if state == self._looked_at:
             return
         for _ in vectors.keep(db):
             self._write_waiting(db)
