@@ -202,7 +202,7 @@ class Housekeeper:
         try:
             for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
                 self._truncate = True
-                self._write_waiting(db)
+                self._between_steps(db)
         except HadanoError:
             self._erasing = True
             raise
@@ -215,11 +215,15 @@ class Housekeeper:
         if state == self._looked_at:
             return
         for _ in vectors.keep(db):
-            self._write_waiting(db)
-            if db.wal_pages > limits.WAL_PAGES_MAX:
-                self._wal_grew = True
-                self._copy_log(db)
+            self._between_steps(db)
         self._looked_at = state
+
+    def _between_steps(self, db: Connection) -> None:
+        """What cannot wait for the end of long work: audit rows, and a log that grows."""
+        self._write_waiting(db)
+        if db.wal_pages > limits.WAL_PAGES_MAX:
+            self._wal_grew = True
+            self._copy_log(db)
 
     def _copy_log(self, db: Connection) -> bool:
         """Copies the write-ahead log into the file, and empties it where text is to be erased or it

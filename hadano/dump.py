@@ -293,7 +293,8 @@ def _finish(db: Connection, restored: Restored) -> None:
     with contextlib.suppress(HadanoError):
         if restored.replaced:
             for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
-                pass
+                if db.wal_pages > limits.WAL_PAGES_MAX:
+                    db.checkpoint(truncate=False)
         if db.vectors:
             for _ in vectors.keep(db):
                 pass
