@@ -2,9 +2,9 @@
 
 Read from vec0's shadow tables (its ARCHITECTURE.md, "chunks"), each of which holds the vectors of a
 block, their chunk ids, and a bit for each place that is in use. A block is kept with those ids and
-bits: as long as they are the same, so are the vectors, for a chunk id is never used twice, a
-chunk's text never changes, and one model makes the same vector of it each time. Whose model made
-them is not known here.
+bits: as long as they are the same, so are the vectors, for a chunk id is never used twice and its
+vector stays. Where one is made again all the same, the caller says so by another number. Whose
+model made them is not known here.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,12 +27,19 @@ class Blocks:
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[int, Block] = {}
+        self._remade = 0
 
-    def nearest(self, rows: Rows, seeds: list[bytes], most: int) -> list[tuple[int, float]]:
-        """What the kernel of that name finds in all blocks of the current snapshot.
+    def nearest(
+        self, rows: Rows, seeds: list[bytes], most: int, remade: int
+    ) -> list[tuple[int, float]]:
+        """What the kernel of that name finds in all blocks of the current snapshot. Blocks that
+        were read under another number `remade` are not used.
 
         Raises ValueError where the shadow tables do not fit together.
         """
+        if remade != self._remade:
+            self._kept.clear()
+            self._remade = remade
         return nearest(self._now(rows), seeds, most)
 
     def _now(self, rows: Rows) -> Iterator[Block]:

@@ -250,9 +250,10 @@ class Connection:
             self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
         return self._ranker
 
-    def nearest(self, seeds: list[bytes], most: int) -> list[tuple[int, float]]:
+    def nearest(self, seeds: list[bytes], most: int, remade: int) -> list[tuple[int, float]]:
         """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best
-        cosine similarities, best first. Inside `snapshot` only.
+        cosine similarities, best first. Inside `snapshot` only. While `remade` is the same, so is
+        each chunk's vector, and what was read before need not be read again.
 
         E_INTEGRITY where the tables of vectors do not fit together.
         """
@@ -261,7 +262,7 @@ class Connection:
         if self._blocks is None:
             self._blocks = Blocks(limits.VECTOR_BLOCKS_MAX)
         try:
-            return self._blocks.nearest(self.rows, seeds, most)
+            return self._blocks.nearest(self.rows, seeds, most, remade)
         except ValueError as error:
             raise HadanoError(Code.INTEGRITY, "the vectors are damaged") from error
 

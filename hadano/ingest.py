@@ -243,7 +243,7 @@ def _index(db: Connection, n: int, it: StoreDocument, title_form: str | None) ->
         "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
         [(first + seq, *columns) for seq, columns in enumerate(indexed)],
     )
-    vectors.add(db, first, texts)
+    vectors.add(db, n)
 
 
 def _with_title(title: str, words: str) -> str:
@@ -265,6 +265,7 @@ def _reindex_title(db: Connection, n: int, it: StoreDocument) -> None:
         " SELECT id, text, title, words FROM chunks_indexed WHERE id = ?",
         (chunk,),
     )
+    vectors.retitle(db, chunk)
 
 
 def _first_chunk(db: Connection, n: int) -> int:

@@ -103,12 +103,15 @@ CHORE_ERASE_INDEX: Final = "erase-index"
 CHORE_EMBED: Final = "embed"
 
 #: Made when embeddings are first on: vectors of 256 signed bytes, compared by cosine distance, in
-#: blocks of 256, which are what a write of one touches; and the model that all of them are of.
+#: blocks of 256, which are what a write of one touches; the model that all of them are of, and how
+#: often one was taken away to be made again, its chunk's title having changed.
 VECTORS: Final = """
 CREATE VIRTUAL TABLE vec_chunks USING vec0(
   chunk_id INTEGER PRIMARY KEY, embedding int8[256] distance_metric=cosine, chunk_size=256
 );
-CREATE TABLE vec_model(name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT;
+CREATE TABLE vec_model(
+  name TEXT NOT NULL, sha256 TEXT NOT NULL, remade INTEGER NOT NULL DEFAULT 0
+) STRICT;
 """
 NO_VECTORS: Final = "DROP TABLE IF EXISTS vec_chunks; DROP TABLE IF EXISTS vec_model;"
 

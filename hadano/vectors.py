@@ -6,6 +6,8 @@ at; `keep` takes those away and makes ours. What is owed stands in `chores`: a s
 before embeddings were on owes all its vectors, and one that has vectors owes those of the chunks
 that a server with embeddings off puts in. Once nothing is owed, a chunk without a vector is damage.
 
+A vector is that of the chunk's text; the first chunk's is that of the title too, as in the index.
+
 All but `keep` runs inside the caller's transaction. Where embeddings are off, nothing here loads
 the model. Refuses to know what vectors are good for.
 """
@@ -17,10 +19,15 @@ from hadano import limits, schema
 from hadano.connection import Connection, Row, listed
 from hadano.errors import Code, HadanoError
 
-_BARE: Final = """
-FROM chunks AS c WHERE {} AND NOT EXISTS(SELECT 1 FROM vec_chunks_rowids WHERE rowid = c.id)
+_TEXTS: Final = """
+SELECT c.id, CASE c.seq WHEN 0 THEN d.title || char(10) || c.text ELSE c.text END
+FROM chunks AS c JOIN docs AS d ON d.n = c.doc WHERE
 """
-_NEXT_BARE: Final = f"SELECT id, text {_BARE.format('id > ?')} ORDER BY id LIMIT ?"
+_BARE: Final = "NOT EXISTS(SELECT 1 FROM vec_chunks_rowids WHERE rowid = c.id)"
+_NEXT_BARE: Final = f"{_TEXTS} c.id > ? AND {_BARE} ORDER BY c.id LIMIT ?"
+_STILL_BARE: Final = (
+    f"SELECT id FROM chunks AS c WHERE id IN (SELECT value FROM json_each(?)) AND {_BARE}"
+)
 #: From vec0's shadow tables, as the search reads them; vec0 itself calls damage to them an error
 #: like any other.
 _HELD: Final = """
@@ -28,7 +35,6 @@ SELECT substr(b.vectors, 256 * r.chunk_offset + 1, 256)
 FROM vec_chunks_rowids AS r JOIN vec_chunks_vector_chunks00 AS b ON b.rowid = r.chunk_id
 WHERE r.rowid = ?
 """
-_STILL_BARE: Final = f"SELECT id {_BARE.format('id IN (SELECT value FROM json_each(?))')}"
 
 
 def has_tables(db: Connection) -> bool:
@@ -60,13 +66,26 @@ def set_up(db: Connection) -> None:
         _owe(db)
 
 
-def add(db: Connection, first: int, texts: Sequence[str]) -> None:
-    """Makes the vectors of new chunks, whose ids begin at `first`, or has them owed. A file in
-    which embeddings have never been on owes none."""
+def add(db: Connection, doc: int) -> None:
+    """Makes the vectors of a document's chunks, which have none, or has them owed. A file in which
+    embeddings have never been on owes none."""
     if not has_tables(db):
         return
     if db.vectors and _are_ours(db):
-        _insert(db, _made(enumerate(texts, first)))
+        _insert(db, _made(db.rows(f"{_TEXTS} c.doc = ?", (doc,))))
+    else:
+        _owe(db)
+
+
+def retitle(db: Connection, chunk_id: int) -> None:
+    """Makes the vector of a first chunk again, whose title has changed, or has it owed."""
+    if not has_tables(db):
+        return
+    db.load_vectors()
+    db.run("DELETE FROM vec_chunks WHERE chunk_id = ?", (chunk_id,))
+    db.run("UPDATE vec_model SET remade = remade + 1")
+    if db.vectors and _are_ours(db):
+        _insert(db, _made(db.rows(f"{_TEXTS} c.id = ?", (chunk_id,))))
     else:
         _owe(db)
 
@@ -91,7 +110,8 @@ def nearest(db: Connection, seeds: list[bytes], most: int) -> list[tuple[int, fl
     """Up to `most` chunks that are nearest to one of `seeds`, and how near: their best cosine
     similarity to any seed, best first, the smaller id first among equals. A vector of zeros is near
     to nothing."""
-    return db.nearest(seeds, most) if _are_ours(db) else []
+    remade = _remade(db)
+    return [] if remade is None else db.nearest(seeds, most, remade)
 
 
 def keep(db: Connection) -> Iterator[None]:
@@ -108,9 +128,18 @@ def keep(db: Connection) -> Iterator[None]:
 
 
 def _are_ours(db: Connection) -> bool:
+    return _remade(db) is not None
+
+
+def _remade(db: Connection) -> int | None:
+    """How often a vector was taken away to be made again; None where vectors are not our model's.
+    While it is the same, a chunk's vector, if there is one, is the same."""
     from hadano import model
 
-    return has_tables(db) and db.value("SELECT sha256 FROM vec_model") == model.SHA256
+    if not has_tables(db):
+        return None
+    remade: int | None = db.value("SELECT remade FROM vec_model WHERE sha256 = ?", (model.SHA256,))
+    return remade
 
 
 def _owe(db: Connection) -> None:
@@ -141,7 +170,7 @@ def _held(db: Connection, chunk_id: int) -> bytes | None:
 
 
 def _fresh(db: Connection, chunk_id: int) -> bytes:
-    [(_, vector)] = _made(db.rows("SELECT id, text FROM chunks WHERE id = ?", (chunk_id,)))
+    [(_, vector)] = _made(db.rows(f"{_TEXTS} c.id = ?", (chunk_id,)))
     return vector
 
 
@@ -173,15 +202,17 @@ def _pay(db: Connection) -> Iterator[None]:
     """Makes vectors until none is owed. Chunks that were put in meanwhile, and may have been
     missed, have asked again."""
     while owed := _owed(db):
-        last = 0
+        last, remade = 0, _remade(db)
         while chunks := db.rows(_NEXT_BARE, (last, limits.EMBED_CHUNKS)):
             made = dict(_made(chunks))
             with db.change(durable=False):
-                if not _are_ours(db):
+                before, remade = remade, _remade(db)
+                if remade is None:
                     return
-                bare = db.rows(_STILL_BARE, (listed(made),))
-                _insert(db, [(chunk_id, made[chunk_id]) for (chunk_id,) in bare])
-            last = chunks[-1][0]
+                if remade == before:  # else a title may be another than the one that was read
+                    bare = db.rows(_STILL_BARE, (listed(made),))
+                    _insert(db, [(chunk_id, made[chunk_id]) for (chunk_id,) in bare])
+                    last = chunks[-1][0]
             yield
         with db.change():
             db.run("DELETE FROM chores WHERE name = ? AND asked = ?", (schema.CHORE_EMBED, owed))

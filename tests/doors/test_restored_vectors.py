@@ -26,7 +26,11 @@ def vectors(path: Path) -> dict[int, bytes]:
 
 def expected(path: Path) -> dict[int, bytes]:
     with closing(Connection(str(path), reading=True)) as db:
-        return {id: model.embed(text) for id, text in db.rows("SELECT id, text FROM chunks")}
+        texts = db.rows(
+            "SELECT c.id, iif(seq = 0, title || char(10), '') || text FROM chunks AS c"
+            " JOIN docs ON n = doc"
+        )
+        return {id: model.embed(text) for id, text in texts}
 
 
 def owes(path: Path) -> bool:

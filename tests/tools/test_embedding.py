@@ -1,7 +1,7 @@
 """HADANO_EMBEDDINGS=local through a file's life: vectors come with their chunks, or follow them.
 
-What vectors there must be is told by the model itself, of each chunk's text; that the model is
-right is shown in tests/native/test_embed.py.
+What vectors there must be is told by the model itself, of each chunk's text, the title before the
+first; that the model is right is shown in tests/native/test_embed.py.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hadano import limits, model
+from hadano import limits, model, vectors
 from hadano.errors import HadanoError
 from hadano.service import Service
 from hadano.types import Settings
@@ -41,10 +41,12 @@ def made(store: Store) -> bool:
     if store.rows("SELECT 1 FROM chores WHERE name = 'embed'"):
         return False
     held = dict(store.rows("SELECT chunk_id, embedding FROM vec_chunks"))
-    chunks = dict(store.rows("SELECT id, text FROM chunks"))
-    assert held.keys() == chunks.keys()
-    assert all(held[chunk] == model.embed(text) for chunk, text in chunks.items())
-    assert store.ask("db_status")["vectors"] == len(chunks)
+    texts = store.rows(
+        "SELECT c.id, iif(seq = 0, title || char(10), '') || text FROM chunks AS c"
+        " JOIN docs ON n = doc"
+    )
+    assert held == {chunk: model.embed(text) for chunk, text in texts}
+    assert store.ask("db_status")["vectors"] == len(texts)
     return True
 
 
@@ -82,12 +84,46 @@ def test_a_replaced_texts_vectors_are_replaced_and_overwritten(path) -> None:
     old, new = note(1, 500), note(2, 500)
     with opened(path) as store:
         store.put(old, id="a")
-        vectors = [row[0] for row in store.rows("SELECT embedding FROM vec_chunks")]
-        store.put(old, "another title", id="a")
-        assert [row[0] for row in store.rows("SELECT embedding FROM vec_chunks")] == vectors
+        before = [row[0] for row in store.rows("SELECT embedding FROM vec_chunks")]
         store.put(new, id="a")
         assert made(store)
-        until(lambda: not left(path, vectors))
+        until(lambda: not left(path, before))
+
+
+def test_a_new_title_makes_the_first_vector_again_and_no_other(path) -> None:
+    with opened(path) as store, opened(path) as another:
+        store.put(note(0), "piano", id="d0")
+        for id in ("d1", "d2"):
+            store.put("bread " * 150, "salt", id=id)
+        assert near(another, "d0") == ["d1", "d2", "d1", "d2"]
+        rest = "SELECT * FROM vec_chunks WHERE chunk_id IN (SELECT id FROM chunks WHERE seq > 0)"
+        before = store.rows(rest)
+        store.put("bread " * 150, note(0), id="d2")
+        assert near(another, "d0", top_k=1) == ["d2"]
+        store.put("bread " * 150, note(0), id="d1")
+        assert near(another, "d0", top_k=2) == ["d1", "d2"]
+        assert made(store)
+        assert store.rows(rest) == before
+
+
+def test_a_new_title_that_a_server_without_embeddings_gives_makes_the_vector_owed(path) -> None:
+    with opened(path) as local, opened(path, "off") as off:
+        local.put(note(1), "old", id="a")
+        off.put(note(1), "new", id="a")
+        until(lambda: made(local))
+
+
+def test_a_title_that_changes_while_its_vector_is_made_counts(path, monkeypatch) -> None:
+    filled(path, 3)
+    make = vectors._made
+    with opened(path, "off") as off:
+        monkeypatch.setattr(vectors, "_made", lambda chunks: (retitle(), make(chunks))[1])
+
+        def retitle() -> None:
+            off.put(note(0), "new", id="d0")
+
+        with opened(path) as store:
+            until(lambda: made(store))
 
 
 @pytest.mark.parametrize("embeddings", ["local", "off"])
@@ -100,17 +136,17 @@ def test_a_deleted_documents_vectors_are_overwritten(path, embeddings) -> None:
             " (SELECT c.id FROM chunks AS c JOIN docs AS d ON d.n = c.doc WHERE d.id = 'd2')"
         )
     with opened(path, embeddings) as store:
-        vectors = [row[0] for row in rows]
-        assert left(path, vectors)
+        gone = [row[0] for row in rows]
+        assert left(path, gone)
         assert store.ask("delete_document", id="d2")["erased"] is True
-        assert not left(path, vectors)
+        assert not left(path, gone)
         assert made(store)
 
 
-def left(path: Path, vectors: list[bytes]) -> set[bytes]:
+def left(path: Path, gone: list[bytes]) -> set[bytes]:
     """Pieces of vectors that the file still has; a page ends where it likes, so not the whole."""
     data = raw(path)
-    pieces = {vector[at : at + 32] for vector in vectors for at in range(0, 256, 32)}
+    pieces = {vector[at : at + 32] for vector in gone for at in range(0, 256, 32)}
     return {piece for piece in pieces if piece in data}
 
 
@@ -130,7 +166,7 @@ def test_the_room_of_vectors_that_are_gone_is_given_back(path) -> None:
 def test_a_text_of_which_nothing_is_known_has_zeros_and_is_nobodys_neighbour(path) -> None:
     with opened(path) as store:
         for id, text in {"a": "\ue000", "b": "", "c": note(1), "d": note(2)}.items():
-            store.put(text, id=id)
+            store.put(text, "\ue000", id=id)
         assert store.rows("SELECT chunk_id FROM vec_chunks WHERE embedding = zeroblob(256)") == [
             (store.seed("a"),),
             (store.seed("b"),),
@@ -326,8 +362,8 @@ def test_vectors_of_another_form_are_made_again(path) -> None:
         store.rows(
             "CREATE VIRTUAL TABLE vec_chunks USING vec0(chunk_id INTEGER PRIMARY KEY, v float[8])"
         )
-        store.rows("CREATE TABLE vec_model(name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT")
-        store.rows("INSERT INTO vec_model VALUES('another', 'another')")
+        store.rows("CREATE TABLE vec_model(name TEXT, sha256 TEXT, remade INTEGER)")
+        store.rows("INSERT INTO vec_model VALUES('another', 'another', 0)")
         store.rows("INSERT INTO vec_chunks VALUES(1, '[1,2,3,4,5,6,7,8]')")
     with opened(path) as store:
         until(lambda: made(store))
