@@ -23,6 +23,7 @@ class Watchdog:
         self._stop = stop
         self._changed = threading.Condition()
         self._deadline: float | None = None
+        self._called = False
         self._cancelled = False
         self._idle = True
         self._closed = False
@@ -34,7 +35,6 @@ class Watchdog:
         """Everything inside has the budget's time."""
         with self._changed:
             self._deadline = time.monotonic() + self._seconds
-            self._cancelled = False
             if self._idle:
                 self._changed.notify()
         try:
@@ -42,6 +42,17 @@ class Watchdog:
         finally:
             with self._changed:
                 self._deadline = None
+
+    @contextmanager
+    def cancellable(self) -> Iterator[None]:
+        """What `cancel` takes back: a call from its beginning, also before its time runs."""
+        with self._changed:
+            self._called, self._cancelled = True, False
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._called = False
 
     def left_ms(self) -> int:
         """Milliseconds left of the running call's time, never negative."""
@@ -51,7 +62,7 @@ class Watchdog:
     def cancel(self) -> None:
         """Cuts the running call short, if there is one."""
         with self._changed:
-            if self._deadline is not None:
+            if self._called:
                 self._cancelled = True
                 self._changed.notify()
 

@@ -163,13 +163,18 @@ class Connection:
         """Loads the vec0 extension into this connection, once."""
         if self.vec_version is not None:
             return
+        self._load_extension(_vec0())
+        self.vec_version = self.value("SELECT vec_version()")
+
+    def _load_extension(self, library: str, entry_point: str | None = None) -> None:
+        """Loads compiled code of ours into this connection; SQL can never load any."""
         try:
             self._db.enable_load_extension(True)
-            self._db.load_extension(_vec0())
-            self._db.enable_load_extension(False)
-            self.vec_version = self._db.execute("SELECT vec_version()").get
+            self._db.load_extension(library, entry_point)
         except apsw.Error as error:
-            raise HadanoError(Code.INTERNAL, "the vector extension cannot be loaded") from error
+            raise HadanoError(Code.INTERNAL, "an extension cannot be loaded") from error
+        finally:
+            self._db.enable_load_extension(False)
 
     # Statements.
 
@@ -180,6 +185,9 @@ class Connection:
             return self._db.execute(sql, parameters).fetchall()
         except apsw.Error as error:
             raise translated(error) from error
+        except UnicodeDecodeError as error:
+            # Only UTF-8 is ever stored; SQLite itself does not look.
+            raise HadanoError(Code.INTEGRITY, "the database is damaged") from error
 
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of one statement, as they are asked for."""
@@ -188,6 +196,9 @@ class Connection:
             yield from self._db.execute(sql, parameters)
         except apsw.Error as error:
             raise translated(error) from error
+        except UnicodeDecodeError as error:
+            # Only UTF-8 is ever stored; SQLite itself does not look.
+            raise HadanoError(Code.INTEGRITY, "the database is damaged") from error
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         """The first row of one statement, None where there is none."""
@@ -235,7 +246,7 @@ class Connection:
         except Cancelled:
             raise HadanoError(Code.TIMEOUT, self._stopped or "the call was cut short") from None
         except DamagedIndex as error:
-            raise HadanoError(Code.INTEGRITY, "the full-text index is damaged") from error
+            raise HadanoError(Code.INTEGRITY, "the database is damaged") from error
         except StoreFailed as error:
             raise translated(_failure(error.args[0])) from error
 
@@ -243,9 +254,7 @@ class Connection:
         """The compiled ranker, which reads this connection's pages through SQLite's own routines;
         made for the first search, for most connections never rank."""
         if self._ranker is None:
-            self._db.enable_load_extension(True)
-            self._db.load_extension(LIBRARY, ENTRY_POINT)
-            self._db.enable_load_extension(False)
+            self._load_extension(LIBRARY, ENTRY_POINT)
             self._db.execute(schema.SEARCH_PRAGMAS)
             self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
         return self._ranker

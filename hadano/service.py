@@ -234,7 +234,7 @@ class Service:
         tool = _BY_NAME.get(name)
         if tool is None:
             raise UnknownTool(name)
-        with self._one_at_a_time:
+        with self._one_at_a_time, self._watchdog.cancellable():
             call = _Call(tool, arguments, os.urandom(16).hex(), ingest.now(), time.perf_counter())
             try:
                 reply = self._answer(call)
@@ -255,8 +255,9 @@ class Service:
         with self._one_at_a_time, contextlib.closing(self._db):
             self._watchdog.close()
             self._housekeeper.close()
-            self._db.wait_at_most(_TRUNCATE_MS_MAX)
-            self._db.checkpoint(truncate=True)
+            if self._housekeeper.structure_holds:
+                self._db.wait_at_most(_TRUNCATE_MS_MAX)
+                self._db.checkpoint(truncate=True)
 
     def _answer(self, call: _Call) -> Reply:
         """The tool's answer, its audit row written."""
@@ -306,10 +307,16 @@ class Service:
         holds up all writers. The change is committed, so what fails here is owed and no error.
         """
         patience = _TRUNCATE_MS_MAX if isinstance(reply, Deleted) else 0
-        self._db.wait_at_most(min(self._watchdog.left_ms(), patience))
+        patience = min(self._watchdog.left_ms(), patience)
+        self._db.wait_at_most(patience)
         emptied = False
-        with self._housekeeper.copying, contextlib.suppress(HadanoError):
-            emptied = self._db.checkpoint(truncate=True)
+        if self._housekeeper.copying.acquire(timeout=patience / 1000):
+            try:
+                emptied = self._db.checkpoint(truncate=True)
+            except HadanoError:
+                emptied = False
+            finally:
+                self._housekeeper.copying.release()
         if isinstance(reply, Deleted):
             reply.erased = reply.erased and emptied
         self._housekeeper.erase(empty_log=not emptied)

@@ -4,7 +4,7 @@ from typing import Any
 
 import apsw
 
-from hadano import chores, status
+from hadano import chores, status, validate
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from tests.tools.store import Neighbour, Store, until
@@ -110,3 +110,25 @@ def test_an_id_of_any_legal_spelling_ties_refused_calls_to_their_document(store:
         store.put("another text", id=id)
         store.ask("delete_document", id=id)
     assert not store.left(SECRET)
+
+
+def test_a_call_that_is_cancelled_before_its_time_runs_is_taken_back(
+    store: Store, monkeypatch
+) -> None:
+    check = validate.request
+
+    def cancelled_meanwhile(*given: Any) -> Any:
+        store.service.cancel()
+        return check(*given)
+
+    monkeypatch.setattr(validate, "request", cancelled_meanwhile)
+    assert store.refused("store_document", title="t", content="c", id="a") == "E_TIMEOUT"
+    monkeypatch.undo()
+    assert store.refused("get_document", id="a") == "E_NOT_FOUND"
+
+
+def test_text_that_is_no_utf_8_is_damage(store: Store) -> None:
+    store.put("text", id="a")
+    with Neighbour(store.path) as other:
+        other.run("UPDATE docs SET title = CAST(x'ff' AS TEXT)")
+    assert store.refused("get_document", id="a") == "E_INTEGRITY"
