@@ -49,6 +49,9 @@ def test_an_sdist_holds_the_sources_and_nothing_generated_or_compiled(dist: Path
         "hadano/py.typed",
         "hadano/_native/fold.pyx",
         "hadano/_native/unicode_tables.h",
+        "hadano/data/embedding.bin",
+        "LICENSES/Apache-2.0.txt",
+        "NOTICE",
         "tests/oracle/folding.py",
         "tools/unicode_tables.py",
     } <= inside
@@ -65,7 +68,12 @@ def test_a_wheel_compiles_without_a_warning_and_holds_stubs_but_no_c(dist: Path)
         "hadano/py.typed",
         "hadano/_native/__init__.pyi",
         "hadano/_native/fold.pyi",
+        "hadano/_native/vectors.pyi",
+        "hadano/data/embedding.bin",
     } <= set(names)
+    inside = {name.partition(".dist-info/licenses/")[2] for name in names}
+    assert {"LICENSE", "NOTICE", "LICENSES/Apache-2.0.txt"} <= inside
+    assert wheel.stat().st_size < 30_000_000
     compiled = {
         Path(name).name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))
     }

@@ -9,11 +9,15 @@ from collections.abc import Callable
 
 import pytest
 
+from hadano import model
 from hadano._native import classes, fuse, search_form, short_words, windows
+from hadano._native.vectors import nearest, signs
 
 ACCENTED = "Crème brûlée c# ά한글 " * 2000
 MARKS = "α" + "\u0301\u0323" * 2000
 RANKING = array("q", range(5000))
+VECTORS = bytes(range(256)) * 64
+BLOCK = (bytes([255]) * 8, array("q", range(64)).tobytes(), VECTORS, signs(VECTORS))
 
 CALLS: dict[str, Callable[[], object]] = {
     "windows": lambda: windows(ACCENTED, 800, 700),
@@ -22,16 +26,23 @@ CALLS: dict[str, Callable[[], object]] = {
     "classes": lambda: classes(ACCENTED),
     "short_words": lambda: short_words(ACCENTED, False, False),
     "fuse": lambda: fuse(RANKING, RANKING, 3, 1000, 60, 100),
+    "embed": lambda: model.embed(ACCENTED),
+    "signs": lambda: signs(VECTORS),
+    "nearest": lambda: nearest([BLOCK], [VECTORS[:256], VECTORS[256:512]], 20),
 }
 
 
+@pytest.mark.parametrize(
+    ("hatch", "kernel"),
+    [("hadano._native", "hadano._native.fold"), ("hadano._native.vectors", "hadano._native.near")],
+)
 def test_missing_compiled_code_stops_with_one_helpful_sentence(
-    monkeypatch: pytest.MonkeyPatch,
+    hatch: str, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "hadano._native")
-    monkeypatch.setitem(sys.modules, "hadano._native.fold", None)  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, hatch)
+    monkeypatch.setitem(sys.modules, kernel, None)  # type: ignore[arg-type]
     with pytest.raises(ImportError, match=r"compiled core.*`pip install \.`") as refused:
-        importlib.import_module("hadano._native")
+        importlib.import_module(hatch)
     assert "\n" not in str(refused.value)
 
 
