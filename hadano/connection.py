@@ -87,6 +87,7 @@ class Connection:
         self._durable = False
         if not reading:
             _make_private(path)
+        self._identity = _identity(path)
         try:
             self._db = apsw.Connection(path, flags=_reading_flags(path) if reading else _FLAGS)
             self._db.set_busy_timeout(limits.BUSY_MS_MAX)
@@ -288,8 +289,11 @@ class Connection:
 
         The write lock is taken first and waited for (see `wait_at_most`). With `durable` the
         commit has reached the disk before this returns; without, a loss of power can undo it,
-        though nothing else can.
+        though nothing else can. E_INTERNAL where the path names this file no more: SQLite would
+        write on into one that nobody can open.
         """
+        if _identity(self.path) != self._identity:
+            raise HadanoError(Code.INTERNAL, "the database file is gone, or is another")
         if durable != self._durable:
             self.run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
@@ -446,6 +450,15 @@ def _reading_flags(path: str) -> int:
     if os.path.exists(path + "-wal"):
         return apsw.SQLITE_OPEN_READONLY
     return apsw.SQLITE_OPEN_READWRITE
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells the file that a path names from all others; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _file_bytes(path: str) -> int:
