@@ -1,9 +1,11 @@
 """The compiled kernels on three kinds of text, and the import that every start pays for."""
 
+import random
 from array import array
 
-from hadano import limits
+from hadano import limits, model
 from hadano._native import classes, fuse, search_form, short_words, windows
+from hadano._native.vectors import nearest, signs
 
 #: 20,000 codepoints each.
 TEXTS = {
@@ -55,6 +57,36 @@ class Fuse:
             limits.FUSION_CONSTANT,
             limits.TOP_K_DEFAULT,
         )
+
+
+class Embed:
+    """One chunk."""
+
+    params = tuple(TEXTS)
+    param_names = ("text",)
+
+    def setup(self, kind: str) -> None:
+        self.chunk = TEXTS[kind][: limits.CHUNK_CODEPOINTS_MAX]
+        model.embed(self.chunk)  # the pages of the table that it needs
+
+    def time_embed(self, _: str) -> None:
+        model.embed(self.chunk)
+
+
+class Nearest:
+    """Vectors by chance, in blocks as vec0 has them."""
+
+    def setup(self) -> None:
+        chance = random.Random(1)
+        self.blocks = []
+        for first in range(0, 25_600, 256):
+            vectors = chance.randbytes(256 * 256)
+            ids = array("q", range(first, first + 256)).tobytes()
+            self.blocks.append((b"\xff" * 32, ids, vectors, signs(vectors)))
+        self.seeds = [chance.randbytes(256) for _ in range(limits.SEEDS_MAX)]
+
+    def time_nearest_of_25600(self) -> None:
+        nearest(self.blocks, self.seeds, limits.TOP_K_DEFAULT)
 
 
 def timeraw_import_service() -> str:

@@ -16,7 +16,7 @@ from hadano._bench import measure
 from hadano._bench.corpus import QUERY_CLASSES, Corpus
 from hadano.bench import Mark, build
 from hadano.service import Service
-from hadano.types import Settings
+from hadano.types import EmbeddingsMode, Settings
 
 QUERIES: Final = 100
 ROUNDS: Final = 3
@@ -142,8 +142,9 @@ class _Rest:
     track_peak_memory.unit = "bytes"
 
 
-def _cold_start(path: str, queries: list[str]) -> float:
-    return sorted(measure.cold_start(path, query) for query in queries)[len(queries) // 2]
+def _cold_start(path: str, queries: list[str], embeddings: EmbeddingsMode = "off") -> float:
+    times = sorted(measure.cold_start(path, query, embeddings) for query in queries)
+    return times[len(queries) // 2]
 
 
 def _seconds(module: str, *arguments: str) -> float:
@@ -203,6 +204,49 @@ class RestAt100000(_Rest):
         return built(self.scale)
 
     setup_cache.timeout = 1_800
+
+
+class VectorsAt10000:
+    """A store with embeddings on: what its vectors cost, and how soon they find."""
+
+    timeout = 900
+
+    def setup_cache(self) -> str:
+        path = os.path.abspath("vectors-10000.db")
+        build(path, Mark(profile="notes", scale=10_000, seed=SEED), "local")
+        return path
+
+    def track_expand_p95(self, path: str) -> float:
+        """search_knowledge by vectors from three chunks."""
+        with closing(Service(Settings(path=path, embeddings="local"))) as service:
+            store = measure.Hall(service)
+            measure.settle(store)
+            times = [
+                measure.timed(
+                    store,
+                    "search_knowledge",
+                    {"seed_chunk_ids": [n, n + 3_000, n + 6_000], "mode": "vector"},
+                )[0]
+                for n in range(1, QUERIES + 1)
+            ]
+        return p95(times)
+
+    track_expand_p95.unit = "ms"
+
+    def track_backfill(self, _: str) -> float:
+        """Until a store that was filled without has all its vectors."""
+        shutil.copyfile(built(10_000), "bare.db")
+        with closing(Service(Settings(path="bare.db", embeddings="local"))) as service:
+            began = time.perf_counter()
+            measure.settle(measure.Hall(service))
+            return time.perf_counter() - began
+
+    track_backfill.unit = "seconds"
+
+    def track_cold_start(self, path: str) -> float:
+        return _cold_start(path, Corpus(SEED, "notes").queries("two", STARTS, 10_000), "local")
+
+    track_cold_start.unit = "ms"
 
 
 class Published50MBAt100000:

@@ -24,7 +24,7 @@ from hadano._bench.corpus import PROFILES, QUERY_CLASSES, Corpus, Note, Profile
 from hadano._bench.measure import Series
 from hadano.errors import Code, HadanoError, invalid
 from hadano.service import Service, bytes_by_table, glance
-from hadano.types import Settings
+from hadano.types import EmbeddingsMode, Settings
 
 #: The published figures (contract, section 10), in milliseconds.
 SEARCH_P95_MS: Final = 1.79
@@ -46,8 +46,9 @@ class Mark(Struct, frozen=True, forbid_unknown_fields=True):
     corpus: int = 1
 
 
-def build(path: str, mark: Mark) -> float | None:
-    """Makes or enlarges the store; gives the seconds that took, None where it was there already.
+def build(path: str, mark: Mark, embeddings: EmbeddingsMode = "off") -> float | None:
+    """Makes or enlarges the store, with vectors where embeddings are on; gives the seconds that
+    took, None where it was there already.
 
     Raises E_VALIDATION for a file that holds anything else, which then is not touched.
     """
@@ -61,7 +62,7 @@ def build(path: str, mark: Mark) -> float | None:
         if found and (found.scale > mark.scale or _resized(found, mark.scale) != mark):
             raise invalid("--db", f"the file holds another store of the bench: {_name(found)}")
     began = time.monotonic()
-    _restore(path, mark)
+    _restore(path, mark, embeddings)
     return time.monotonic() - began
 
 
@@ -76,13 +77,16 @@ def _read_mark(content: str | None) -> Mark | None:
         return None
 
 
-def _restore(path: str, mark: Mark) -> None:
+def _restore(path: str, mark: Mark, embeddings: EmbeddingsMode) -> None:
     command = [sys.executable, "-m", "hadano.dump", "--restore", "--db", path, "--in", "-"]
     corpus = Corpus(mark.seed, mark.profile)
     counts = {"docs": mark.scale + 1, "edges": corpus.relations_count(mark.scale)}
     header = {"format": "hadano-dump", "version": 1, **counts, "time": _TIME}
     about = Note(_MARK_ID, "made by python -m hadano.bench", _json(mark).decode(), [], [])
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as restoring:
+    environment = os.environ | {"HADANO_EMBEDDINGS": embeddings}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as restoring:
         assert restoring.stdin is not None
         try:
             restoring.stdin.write(_json(header) + b"\n" + _line(about))
@@ -103,9 +107,9 @@ def _line(note: Note) -> bytes:
 _json: Final = msgspec.json.Encoder().encode
 
 
-def run(path: str, mark: Mark, reps: int) -> page.Report:
+def run(path: str, mark: Mark, reps: int, embeddings: EmbeddingsMode = "off") -> page.Report:
     """Builds the store where it is not there, and measures it."""
-    built = build(path, mark)
+    built = build(path, mark, embeddings)
     corpus = Corpus(mark.seed, mark.profile)
     count = reps * _QUERIES_PER_REP
     queries = {kind: corpus.queries(kind, count, mark.scale) for kind in QUERY_CLASSES}
@@ -116,21 +120,23 @@ def run(path: str, mark: Mark, reps: int) -> page.Report:
         def tick() -> None:
             progress.reach(next(done))
 
-        series = [_cold_starts(path, queries["two"][:reps], tick)]
-        with measure.Server(path) as server:
+        series = [_cold_starts(path, queries["two"][:reps], embeddings, tick)]
+        with measure.Server(path, embeddings) as server:
             series += _measured("stdio", server, corpus, mark, queries, tick)
-        with closing(Service(Settings(path=path))) as service:
+        with closing(Service(Settings(path=path, embeddings=embeddings))) as service:
             series += _measured("in process", measure.Hall(service), corpus, mark, queries, tick)
-    about = _about(path, mark, built)
+    about = _about(path, mark, built) | {"embeddings": embeddings}
     about["peak memory of the server"] = _megabytes(server.peak_bytes)
     about["peak memory in process"] = _megabytes(measure.own_peak_bytes())
     return page.Report(about, series, bytes_by_table(path))
 
 
-def _cold_starts(path: str, queries: list[str], tick: console.Tick) -> Series:
+def _cold_starts(
+    path: str, queries: list[str], embeddings: EmbeddingsMode, tick: console.Tick
+) -> Series:
     times = []
     for query in queries:
-        times.append(measure.cold_start(path, query))
+        times.append(measure.cold_start(path, query, embeddings))
         tick()
     return Series("cold start", "to the first search", times, COLD_START_MS)
 
@@ -184,7 +190,7 @@ def _work(arguments: argparse.Namespace) -> None:
         if given:  # Said now, and not after minutes of measuring.
             console.folder(flag, os.path.dirname(os.path.abspath(given)))
     mark = Mark(profile=arguments.profile, scale=arguments.scale, seed=arguments.seed)
-    report = run(path, mark, arguments.reps)
+    report = run(path, mark, arguments.reps, arguments.embeddings)
     print(page.table(report))
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as stream:
@@ -212,6 +218,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="of the texts and the queries")
     parser.add_argument("--profile", choices=PROFILES, default="notes", help="kind of texts")
+    parser.add_argument(
+        "--embeddings", choices=("off", "local"), default="off", help="with local, vectors too"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the figures, for machines")
     parser.add_argument("--plot", metavar="FILE", help="also write a page for a browser")
     return console.run(parser, _work, argv)

@@ -20,11 +20,12 @@ from msgspec import Struct
 from hadano._bench.corpus import TOPIC, TOPICS
 from hadano.errors import Code, HadanoError
 from hadano.service import Service
+from hadano.types import EmbeddingsMode
 
 Arguments = dict[str, Any]
 
-#: How long the integrity check behind the first answers may take before it counts as failed.
-_CHECK_SECONDS_MAX: Final = 120.0
+#: How long what runs behind the first answers may take before it counts as failed.
+_SETTLED_SECONDS_MAX: Final = 120.0
 
 
 class Series(Struct):
@@ -64,9 +65,9 @@ class Hall:
 class Server:
     """The store behind `python -m hadano.server`; a context manager that ends the process."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, embeddings: EmbeddingsMode = "off") -> None:
         environment = os.environ | {"HADANO_DB": path}
-        environment |= {"HADANO_EMBEDDINGS": "off", "HADANO_REQUEST_LOG": "full"}
+        environment |= {"HADANO_EMBEDDINGS": embeddings, "HADANO_REQUEST_LOG": "full"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hadano.server"],
             env=environment,
@@ -148,25 +149,35 @@ def _peak(maxrss: int) -> int:
     return maxrss if sys.platform == "darwin" else maxrss * 1024
 
 
-def cold_start(path: str, query: str) -> float:
+def cold_start(path: str, query: str, embeddings: EmbeddingsMode = "off") -> float:
     """Milliseconds from spawning a server to its first search answer, the check of the file's
     structure inside."""
     began = time.perf_counter()
-    with Server(path) as server:
+    with Server(path, embeddings) as server:
         server.call("search_documents", {"query": query})
         return (time.perf_counter() - began) * 1e3
 
 
 def settle(store: Store) -> None:
-    """Waits until the check that runs behind the first answers is over, for it takes a core.
-    HadanoError where it finds the file damaged, or does not end."""
-    deadline = time.monotonic() + _CHECK_SECONDS_MAX
-    while (state := store.call("db_status", {})["integrity_at_boot"]) == "checking":
+    """Waits until the check that runs behind the first answers is over, for it takes a core, and
+    with embeddings on until every chunk has its vector. HadanoError where the check finds the file
+    damaged, or either does not end."""
+    deadline = time.monotonic() + _SETTLED_SECONDS_MAX
+    while _is_busy(status := store.call("db_status", {})):
         if time.monotonic() > deadline:
-            raise HadanoError(Code.TIMEOUT, "the integrity check does not end")
+            raise HadanoError(Code.TIMEOUT, "the integrity check or the vectors do not end")
         time.sleep(0.05)
-    if state != "ok":
+    if status["integrity_at_boot"] != "ok":
         raise HadanoError(Code.INTEGRITY, "the integrity check failed")
+
+
+def _is_busy(status: dict[str, Any]) -> bool:
+    if status["integrity_at_boot"] == "failed":
+        return False
+    if status["embeddings_mode"] == "local" and status["vectors"] < status["chunks"]:
+        return True
+    checking: bool = status["integrity_at_boot"] == "checking"
+    return checking
 
 
 def timed(store: Store, tool: str, arguments: Arguments) -> tuple[float, dict[str, Any] | None]:

@@ -80,6 +80,14 @@ def test_both_ways_in_and_every_class_are_measured(measured: Path) -> None:
     assert figures["bytes_by_table"]["chunks_fts_data"] > 0
 
 
+def test_with_embeddings_on_the_store_has_its_vectors(tmp_path: Path) -> None:
+    ended = bench(tmp_path, "--embeddings", "local", "--json", tmp_path / "figures.json")
+    assert ended.returncode == 0, ended.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["about"]["embeddings"] == "local"
+    assert figures["bytes_by_table"]["vec_chunks_vector_chunks00"] >= 256 * SCALE
+
+
 def test_percentiles_ascend_and_stand_among_the_times(measured: Path) -> None:
     for one in json.loads((measured / "figures.json").read_text())["series"]:
         shares = [one[f"{name}_ms"] for name in ("p50", "p95", "p99", "max")]
