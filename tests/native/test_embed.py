@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import lzma
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,9 @@ from tests.oracle.embedding import Table
 
 # Of the vectors of DECLARED.
 GOLDEN = "579519923b1f0f9519970c061cee36dcdb21672f0331de9d1a35968f1a3d17ba"
-COLLECTIONS = Path(__file__).parents[3] / "shared" / "data" / "eval"
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+COLLECTIONS = SHARED / "eval"
+NOTES = SHARED / "notes-100k.jsonl.xz"
 
 HEADER_AND_PAGES = 64 + 2 * 0x1100
 
@@ -96,6 +99,22 @@ def test_every_chunk_of_real_texts_falls_into_the_pieces_that_sentencepiece_give
             pieces = EMBEDDER.pieces(chunk)
             assert merged(pieces) == theirs.encode(chunk)
             assert EMBEDDER.embed(chunk) == TABLE.vector(pieces)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not NOTES.exists(), reason="the notes are not there")
+def test_ten_thousand_chunks_of_real_notes_fall_into_the_pieces_that_sentencepiece_gives(
+    theirs: Any,
+) -> None:
+    """Notes from all through the file, for it goes by source, and sources by language."""
+    with lzma.open(NOTES, "rt", encoding="utf-8", newline="\n") as lines:
+        notes = (json.loads(line)["text"] for line in itertools.islice(lines, 0, None, 14))
+        chunks = [chunk for text in notes for chunk in windows(text, 800, 700)]
+    assert len(chunks) > 10_000
+    for chunk in chunks:
+        pieces = EMBEDDER.pieces(chunk)
+        assert merged(pieces) == theirs.encode(chunk)
+        assert EMBEDDER.embed(chunk) == TABLE.vector(pieces)
 
 
 @given(texts)
