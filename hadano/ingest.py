@@ -243,7 +243,7 @@ def _index(db: Connection, n: int, it: StoreDocument, title_form: str | None) ->
         "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
         [(first + seq, *columns) for seq, columns in enumerate(indexed)],
     )
-    vectors.add(db, n)
+    vectors.add(db, first, it.title, texts)
 
 
 def _with_title(title: str, words: str) -> str:

@@ -66,13 +66,13 @@ def set_up(db: Connection) -> None:
         _owe(db)
 
 
-def add(db: Connection, doc: int) -> None:
-    """Makes the vectors of a document's chunks, which have none, or has them owed. A file in which
-    embeddings have never been on owes none."""
+def add(db: Connection, first: int, title: str, texts: Sequence[str]) -> None:
+    """Makes the vectors of a document's new chunks, whose ids begin at `first`, or has them owed. A
+    file in which embeddings have never been on owes none."""
     if not has_tables(db):
         return
     if db.vectors and _are_ours(db):
-        _insert(db, _made(db.rows(f"{_TEXTS} c.doc = ?", (doc,))))
+        _insert(db, _made(enumerate((f"{title}\n{texts[0]}", *texts[1:]), first)))
     else:
         _owe(db)
 
