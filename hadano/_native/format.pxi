@@ -427,6 +427,23 @@ cdef int merged_hits(Hits *newer, Hits *older, Hits *out) noexcept nogil:
     return MORE
 
 
+cdef uint32_t lowest_row(const Postings *list, size_t first) noexcept nogil:
+    """The least row from posting `first` on; CHUNK_ID_MAX: none is left."""
+    cdef uint32_t row = CHUNK_ID_MAX
+    cdef size_t i
+    for i in range(first, list.n):
+        row = min(row, list.at[i].row)
+    return row
+
+
+cdef uint32_t highest_row(const Postings *list, size_t first) noexcept nogil:
+    cdef uint32_t row = 0
+    cdef size_t i
+    for i in range(first, list.n):
+        row = max(row, list.at[i].row)
+    return row
+
+
 cdef inline uint64_t suffix(const uint8_t *at, uint32_t n) noexcept nogil:
     """Up to eight bytes as a number that orders as they do."""
     cdef uint64_t key = 0

@@ -91,13 +91,21 @@ cdef enum:
     SHORT_ROW = 2 + 63
     # Trigrams of one phrase before the byte that numbers them starts anew.
     MET_MAX = 255
-    # Rows are packed by blocks of 1,024.
+    # A segment of less than such a part of the greatest one's leaves is small.
+    GREAT_SEGMENT = 8
+    # Rows are packed and scored by blocks of 1,024, scanned by runs of 32.
     BLOCK_SHIFT = 10
+    BLOCK_ROWS = 1 << BLOCK_SHIFT
+    RUN_ROWS = 32
     # Scores are counted into so many bins; a bin so full is sorted by itself.
     BINS = 2048
     CROWD = 32
     # How many postings can be added up in the time of looking one up; measured.
     LOOK_UP_COST = 4
+    # Of so few postings in a block the rows are listed, of more all the block's are looked through.
+    FEW_POSTINGS = 128
+    # Terms of one query: more than 1,024 codepoints can hold.
+    TERMS_MAX = 1024
     # Ranks a caller may ask for, and slots to count their documents in.
     RANKS_MAX = 2048
     SEEN = 4096
@@ -158,15 +166,17 @@ cdef struct Ranked:
     double score
     uint32_t row
 
-# A term as the scorer sees it: its postings (see Decoded), its idf, and the most that it can add to
-# a score.
+# A term as the scorer sees it: its postings (see Decoded), its idf, what that is in an estimate, the
+# most that the term can add to a score, and the most that it and all commoner terms can.
 cdef struct Weighted:
     const uint32_t *start
     const uint16_t *low
     const uint16_t *count
     size_t n
     double idf
+    float weight
     double most
+    double rest
 
 
 cdef inline uint32_t count_in(const Weighted *term, uint32_t row) noexcept nogil:
@@ -185,7 +195,21 @@ cdef inline uint32_t count_in(const Weighted *term, uint32_t row) noexcept nogil
     return term.count[at - term.low] if at[0] == low else 0
 
 
-cdef int best_first(const void *a, const void *b) noexcept nogil:
+cdef inline size_t postings_in(const Weighted *term, size_t block) noexcept nogil:
+    return term.start[block + 1] - term.start[block]
+
+
+cdef void rarest_first(Weighted *terms, size_t n, Weighted **order) noexcept nogil:
+    cdef size_t i, j
+    for i in range(n):
+        j = i
+        while j and order[j - 1].n > terms[i].n:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = &terms[i]
+
+
+cdef inline int best_first(const void *a, const void *b) noexcept nogil:
     cdef const Ranked *x = <const Ranked *>a
     cdef const Ranked *y = <const Ranked *>b
     if x.score != y.score:
@@ -196,7 +220,7 @@ cdef int best_first(const void *a, const void *b) noexcept nogil:
 cdef void sort_best_first(
     Ranked *list, Ranked *spare, size_t n, uint32_t *bins
 ) noexcept nogil:
-    """Order by score, best first, equals as they come: spread over bins, then by insertion."""
+    """Order by score, best first, equals by row: spread over bins, then by insertion."""
     cdef size_t i, j
     cdef double low, high, scale
     cdef uint32_t sum = 0, held
@@ -230,7 +254,7 @@ cdef void sort_best_first(
     for i in range(n):
         one = spare[i]
         j = i
-        while j and list[j - 1].score < one.score:
+        while j and best_first(&one, &list[j - 1]) < 0:
             list[j] = list[j - 1]
             j -= 1
         list[j] = one
@@ -247,11 +271,18 @@ cdef class Ranker(Vocabulary):
     """
 
     cdef Ranked *ranked
+    cdef size_t ranked_n
     cdef size_t ranked_room
+    # Estimates of one block's rows, and those of its rows that may still reach the bar.
+    cdef float block_estimate[BLOCK_ROWS]
+    cdef uint16_t candidate[BLOCK_ROWS]
+    # How many of the ranked have an estimate in each bin; in the bar's bin and above it.
     cdef uint32_t bins[BINS]
     cdef float scale
+    cdef int bar_bin
+    cdef size_t above
+    cdef float bar
     cdef Posting seen[SEEN]
-    cdef size_t touched_n
 
     def __dealloc__(self):
         free(self.ranked)
@@ -291,6 +322,8 @@ cdef class Ranker(Vocabulary):
             decoded_terms.append(self.decode(kind, text))
         self.sql.reset(self.statement[LEAVES])
         n = len(decoded_terms)
+        if n > TERMS_MAX:
+            raise ValueError("too many terms")
         weighted = <Weighted *>malloc((n + 1) * sizeof(Weighted))
         if weighted == NULL:
             raise MemoryError
@@ -301,9 +334,11 @@ cdef class Ranker(Vocabulary):
             weighted[i].count = term.count
             weighted[i].n = term.n
             weighted[i].idf = self.idf(term.n)
+            weighted[i].weight = <float>(weighted[i].idf * (K1 + 1.0))
             weighted[i].most = weighted[i].idf * (K1 + 1.0) * term.peak * (1 + ROUNDING)
         with nogil:
-            wanted = <size_t>ranks + 1
+            # On real notes the cap passes over a few dozen; an eighth is rarely too few.
+            wanted = <size_t>ranks + <size_t>ranks // 8 + 1
             while True:
                 code = self.score(weighted, n, wanted, &found)
                 if code != MORE or found < wanted or self.enough(found, per_doc, ranks):
@@ -355,75 +390,31 @@ cdef class Ranker(Vocabulary):
     cdef int score(self, Weighted *terms, size_t n, size_t wanted, size_t *found) noexcept nogil:
         """Fill `ranked` with the best `wanted` chunks in order, or with all.
 
-        MaxScore: the rare terms first, until what is left of the others cannot lift a chunk that
-        has none of the rare ones over the bar; the others are then looked up in the candidates
-        alone. Estimates in single precision choose the candidates, with a margin; their scores
-        are then FTS5's own.
+        MaxScore, block by block: the rare terms first, until the others cannot lift a chunk that
+        has none of the rare ones over the bar, which `wanted` chunks reach; the others are then
+        looked up in the candidates alone. Estimates in single precision choose the candidates, with
+        a margin; their scores are then FTS5's own.
         """
-        cdef uint32_t *order
-        cdef size_t i, j, k, read
-        cdef double rest = 0
-        cdef int code
-        if n == 1:
-            return self.score_one(terms, wanted, found)
-        order = <uint32_t *>malloc((n + 1) * sizeof(uint32_t))
-        if order == NULL:
-            return NO_MEMORY
-        for i in range(n):
-            rest += terms[i].most
-            j = i
-            while j and terms[order[j - 1]].n > terms[i].n:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = <uint32_t>i
-        self.scale = <float>((BINS - 1) / (rest * (1 + ROUNDING))) if rest > 0 else 0
-        read = self.read_rare(terms, order, n, wanted, &rest)
-        code = self.choose(wanted, rest, &k)
-        if code == MORE:
-            for i in range(read, n):
-                self.look_up(&terms[order[i]], k)
-                rest = max(<double>0, rest - terms[order[i]].most)
-                if k > 2 * wanted or i + 1 == n:
-                    k = self.drop(k, wanted, rest)
-            self.score_candidates(terms, n, k)
-            sort_best_first(self.ranked, self.ranked + k, k, self.bins)
-            found[0] = min(k, wanted)
-        free(order)
-        return code
-
-    cdef int score_one(
-        self, const Weighted *term, size_t wanted, size_t *found
-    ) noexcept nogil:
-        """As score, for a query of one term: its postings in order, no row twice."""
-        cdef float *values = <float *>self.touched
-        cdef float tf, bar, scale
-        cdef double count
-        cdef size_t block, i, k = 0
-        cdef uint32_t row, high
-        memset(self.bins, 0, sizeof(self.bins))
-        scale = BINS - 1
-        self.scale = scale
+        cdef Weighted *rare_first[TERMS_MAX + 1]
+        cdef Weighted none
+        cdef size_t i, k
+        cdef size_t block
+        rarest_first(terms, n, rare_first)
+        none.rest = 0
+        rare_first[n] = &none
+        for i in range(n, 0, -1):
+            rare_first[i - 1].rest = rare_first[i].rest + rare_first[i - 1].most
+        self.start_bar(rare_first[0].rest)
+        self.ranked_n = 0
         for block in range((self.ids >> BLOCK_SHIFT) + 1):
-            high = <uint32_t>(block << BLOCK_SHIFT) & ~<uint32_t>0xFFFF
-            for i in range(term.start[block], term.start[block + 1]):
-                tf = <float>term.count[i]
-                tf = tf / (tf + self.norms_short[self.lengths[high | term.low[i]]])
-                values[i] = tf
-                self.bins[<int>(tf * scale)] += 1
-        bar = self.bar_of_bins(wanted)
-        if self.ranked_for(self.reaching(bar)) != MORE:
-            return NO_MEMORY
-        for block in range((self.ids >> BLOCK_SHIFT) + 1):
-            high = <uint32_t>(block << BLOCK_SHIFT) & ~<uint32_t>0xFFFF
-            for i in range(term.start[block], term.start[block + 1]):
-                if values[i] >= bar:
-                    row = high | term.low[i]
-                    count = term.count[i]
-                    self.ranked[k].row = row
-                    self.ranked[k].score = term.idf * (
-                        (count * (K1 + 1.0)) / (count + self.norms[self.lengths[row]])
-                    )
-                    k += 1
+            if self.cancelled:
+                return CANCELLED
+            if self.ranked_for(self.ranked_n + BLOCK_ROWS) != MORE:
+                return NO_MEMORY
+            self.score_block(rare_first, n, block)
+            self.raise_bar(wanted)
+        k = self.drop()
+        self.score_candidates(terms, n, k)
         sort_best_first(self.ranked, self.ranked + k, k, self.bins)
         found[0] = min(k, wanted)
         return MORE
@@ -439,132 +430,153 @@ cdef class Ranker(Vocabulary):
             self.ranked_room = 4 * n
         return MORE
 
-    cdef size_t read_rare(
-        self, Weighted *terms, const uint32_t *order, size_t n, size_t wanted, double *rest
-    ) noexcept nogil:
-        """Add up estimates term by term until no untouched chunk can reach the bar.
-
-        Answers how many terms were read; `rest` becomes the most that the others can add.
-        """
-        cdef size_t i, left = 0
-        cdef double most, bar
-        # The bar rises by no more than a term can add, so this is as high as it can be by now.
-        cdef double hope = 0
-        self.touched_n = 0
-        for i in range(n):
-            left += terms[i].n
-        for i in range(n):
-            self.add(&terms[order[i]])
-            left -= terms[order[i]].n
-            most = terms[order[i]].most
-            rest[0] = max(<double>0, rest[0] - most)
-            hope += most
-            if self.touched_n >= wanted and left > self.touched_n and rest[0] < hope:
-                bar = hope = self.bar(wanted)
-                if rest[0] < bar:
-                    if self.reaching(bar - rest[0]) * (n - i - 1) * LOOK_UP_COST < left:
-                        return i + 1
-        return n
-
-    cdef size_t reaching(self, double score) noexcept nogil:
-        """How many of the rows just binned reach `score`, or nearly."""
-        cdef size_t above = 0
-        cdef int bin
-        for bin in range(<int>(score * self.scale), BINS):
-            above += self.bins[bin]
-        return above
-
-    cdef void add(self, Weighted *term) noexcept nogil:
-        """Add one term to the estimates of all its rows."""
-        cdef float *estimate
-        cdef const uint16_t *lengths
-        cdef float weight = <float>(term.idf * (K1 + 1.0))
-        cdef float tf, before
-        cdef size_t block, i
-        cdef size_t touched = self.touched_n
-        cdef uint32_t row, high
-        for block in range((self.ids >> BLOCK_SHIFT) + 1):
-            # The low half of a row, within its own 65,536.
-            estimate = self.estimate + (block << BLOCK_SHIFT & ~<size_t>0xFFFF)
-            lengths = self.lengths + (block << BLOCK_SHIFT & ~<size_t>0xFFFF)
-            high = <uint32_t>(block << BLOCK_SHIFT & ~<size_t>0xFFFF)
-            for i in range(term.start[block], term.start[block + 1]):
-                row = term.low[i]
-                tf = <float>term.count[i]
-                before = estimate[row]
-                self.touched[touched] = high | row
-                touched += before == 0
-                estimate[row] = before + weight * tf / (tf + self.norms_short[lengths[row]])
-        self.touched_n = touched
-
-    cdef float bar(self, size_t wanted) noexcept nogil:
-        """What at least `wanted` of the touched rows reach, less the estimates' rounding."""
-        cdef size_t i
+    cdef void start_bar(self, double most) noexcept nogil:
+        """Nothing is ranked yet; no estimate will be above `most`."""
         memset(self.bins, 0, sizeof(self.bins))
-        for i in range(self.touched_n):
-            self.bins[<int>(self.estimate[self.touched[i]] * self.scale)] += 1
-        return self.bar_of_bins(wanted)
+        self.scale = <float>((BINS - 1) / (most * (1 + ROUNDING))) if most > 0 else 0
+        self.bar_bin = 0
+        self.above = 0
+        self.bar = 0
 
-    cdef float bar_of_bins(self, size_t wanted) noexcept nogil:
-        cdef int bin = BINS - 1
-        cdef size_t above = self.bins[bin]
-        while bin and above < wanted:
-            bin -= 1
-            above += self.bins[bin]
-        return <float>bin / self.scale * (1 - ROUNDING) if bin else 0
+    cdef void raise_bar(self, size_t wanted) noexcept nogil:
+        """As high as leaves `wanted` of the ranked at or above it, less the estimates' rounding."""
+        while self.bar_bin < BINS - 1 and self.above - self.bins[self.bar_bin] >= wanted:
+            self.above -= self.bins[self.bar_bin]
+            self.bar_bin += 1
+        if self.bar_bin:
+            self.bar = <float>self.bar_bin / self.scale * (1 - ROUNDING)
 
-    cdef int choose(self, size_t wanted, double rest, size_t *found) noexcept nogil:
-        """Move the rows that can still reach the bar into `ranked`, ascending; clear the others."""
-        cdef double bar = self.bar(wanted) - rest if self.touched_n > wanted else 0
-        cdef size_t i, word, k = 0
-        cdef uint32_t row
-        cdef uint64_t reaches
-        cdef float *estimate = self.estimate
-        for i in range(self.touched_n):
-            row = self.touched[i]
-            reaches = estimate[row] >= bar
-            self.marks[row >> 6] |= reaches << (row & 63)
-            k += reaches
-        if self.ranked_for(k) != MORE:
-            return NO_MEMORY
-        found[0] = k
-        k = 0
-        for word in range((self.ids >> 6) + 1):
-            while self.marks[word]:
-                row = <uint32_t>(word << 6 | lowest_bit(self.marks[word]))
-                self.marks[word] &= self.marks[word] - 1
-                self.ranked[k].row = row
-                self.ranked[k].score = estimate[row]
-                k += 1
-        for i in range(self.touched_n):
-            estimate[self.touched[i]] = 0
-        return MORE
+    cdef void score_block(self, Weighted **terms, size_t n, size_t block) noexcept nogil:
+        """Rank those of a block's rows that may reach the bar."""
+        cdef size_t held = 0
+        cdef size_t i = 0
+        cdef size_t j, candidates
+        cdef bint few
+        while i < n and terms[i].rest >= self.bar:
+            held += postings_in(terms[i], block)
+            i += 1
+        if held == 0:
+            return
+        few = held < FEW_POSTINGS
+        candidates = self.add_few(terms, i, block) if few else self.add_many(terms, i, block)
+        candidates = self.reaching(candidates, self.bar - terms[i].rest)
+        for j in range(i, n):
+            if candidates * LOOK_UP_COST > postings_in(terms[j], block):
+                self.add(terms[j], block)
+                few = False
+            else:
+                self.look_up(terms[j], block, candidates)
+            candidates = self.reaching(candidates, self.bar - terms[j + 1].rest)
+        for j in range(candidates):
+            self.keep_ranked(<uint32_t>(block << BLOCK_SHIFT), self.candidate[j])
+        if few:
+            self.clear_few(terms, i, block)
+        else:
+            memset(self.block_estimate, 0, sizeof(self.block_estimate))
 
-    cdef void look_up(self, Weighted *term, size_t k) noexcept nogil:
-        """Add one term to the estimates of the candidates."""
-        cdef float weight = <float>(term.idf * (K1 + 1.0))
+    cdef inline void keep_ranked(self, uint32_t base, uint32_t row) noexcept nogil:
+        cdef float estimate = self.block_estimate[row]
+        cdef int bin = <int>(estimate * self.scale)
+        self.ranked[self.ranked_n].row = base | row
+        self.ranked[self.ranked_n].score = estimate
+        self.ranked_n += 1
+        self.bins[bin] += 1
+        self.above += bin >= self.bar_bin
+
+    cdef void add(self, const Weighted *term, size_t block) noexcept nogil:
+        """Add one term to the estimates of all its rows in a block."""
+        cdef float *estimate = self.block_estimate
+        cdef const uint16_t *lengths = self.lengths + (block << BLOCK_SHIFT)
+        cdef float weight = term.weight
         cdef float tf
+        cdef uint32_t row
         cdef size_t i
-        for i in range(k):
-            tf = <float>count_in(term, self.ranked[i].row)
+        for i in range(term.start[block], term.start[block + 1]):
+            row = term.low[i] & (BLOCK_ROWS - 1)
+            tf = <float>term.count[i]
+            estimate[row] += weight * tf / (tf + self.norms_short[lengths[row]])
+
+    cdef size_t add_many(self, Weighted **terms, size_t n, size_t block) noexcept nogil:
+        """Add terms to the estimates of a block; how many rows are candidates by that.
+
+        They are found run by run, for a compiler makes few instructions of the first inner loop.
+        """
+        cdef const float *estimate = self.block_estimate
+        cdef float bar = max(self.bar - <float>terms[n].rest, <float>1e-30)
+        cdef size_t i, run
+        cdef size_t found = 0
+        cdef bint any
+        for i in range(n):
+            self.add(terms[i], block)
+        for run in range(<size_t>(BLOCK_ROWS // RUN_ROWS)):
+            any = False
+            for i in range(<size_t>RUN_ROWS):
+                any |= estimate[run * RUN_ROWS + i] >= bar
+            if any:
+                for i in range(run * RUN_ROWS, (run + 1) * RUN_ROWS):
+                    self.candidate[found] = <uint16_t>i
+                    found += estimate[i] >= bar
+        return found
+
+    cdef size_t add_few(self, Weighted **terms, size_t n, size_t block) noexcept nogil:
+        """As add_many; every row that was added to is a candidate, in no order."""
+        cdef float *estimate = self.block_estimate
+        cdef const uint16_t *lengths = self.lengths + (block << BLOCK_SHIFT)
+        cdef size_t found = 0
+        cdef size_t i, j
+        cdef uint32_t row
+        cdef float tf, before
+        for j in range(n):
+            for i in range(terms[j].start[block], terms[j].start[block + 1]):
+                row = terms[j].low[i] & (BLOCK_ROWS - 1)
+                tf = <float>terms[j].count[i]
+                before = estimate[row]
+                self.candidate[found] = <uint16_t>row
+                found += before == 0
+                estimate[row] = (
+                    before + terms[j].weight * tf / (tf + self.norms_short[lengths[row]])
+                )
+        return found
+
+    cdef void clear_few(self, Weighted **terms, size_t n, size_t block) noexcept nogil:
+        cdef size_t i, j
+        for j in range(n):
+            for i in range(terms[j].start[block], terms[j].start[block + 1]):
+                self.block_estimate[terms[j].low[i] & (BLOCK_ROWS - 1)] = 0
+
+    cdef void look_up(self, const Weighted *term, size_t block, size_t n) noexcept nogil:
+        """Add one term to the estimates of the candidates."""
+        cdef uint32_t base = <uint32_t>(block << BLOCK_SHIFT)
+        cdef float tf
+        cdef uint32_t row
+        cdef size_t i
+        for i in range(n):
+            row = self.candidate[i]
+            tf = <float>count_in(term, base | row)
             if tf != 0:
-                self.ranked[i].score += (
-                    weight * tf / (tf + self.norms_short[self.lengths[self.ranked[i].row]])
+                self.block_estimate[row] += (
+                    term.weight * tf / (tf + self.norms_short[self.lengths[base | row]])
                 )
 
-    cdef size_t drop(self, size_t k, size_t wanted, double rest) noexcept nogil:
-        """Drop the candidates that cannot reach the bar any more; answer how many are left."""
-        cdef size_t i, left = 0
-        cdef double bar
-        if k <= wanted:
-            return k
-        memset(self.bins, 0, sizeof(self.bins))
-        for i in range(k):
-            self.bins[<int>(<float>self.ranked[i].score * self.scale)] += 1
-        bar = self.bar_of_bins(wanted) - rest
-        for i in range(k):
+    cdef size_t reaching(self, size_t n, double bar) noexcept nogil:
+        """Keep those of the candidates that reach `bar`; answer how many are left."""
+        cdef float least = <float>bar
+        cdef size_t left = 0
+        cdef size_t i
+        cdef uint16_t row
+        for i in range(n):
+            row = self.candidate[i]
+            self.candidate[left] = row
+            left += self.block_estimate[row] >= least
+        return left
+
+    cdef size_t drop(self) noexcept nogil:
+        """Drop the ranked that do not reach the bar as it has become; answer how many are left."""
+        cdef size_t i
+        cdef size_t left = 0
+        for i in range(self.ranked_n):
             self.ranked[left] = self.ranked[i]
-            left += self.ranked[i].score >= bar
+            left += self.ranked[i].score >= self.bar
         return left
 
     cdef void score_candidates(self, Weighted *terms, size_t n, size_t k) noexcept nogil:

@@ -21,7 +21,6 @@ cdef class Snapshot(Terms):
     cdef uint32_t *documents
     cdef float *estimate
     cdef uint64_t *marks
-    cdef uint32_t *touched
     cdef size_t ids
     # By length
     cdef uint32_t longest
@@ -41,7 +40,6 @@ cdef class Snapshot(Terms):
         free(self.documents)
         free(self.estimate)
         free(self.marks)
-        free(self.touched)
 
     cdef int read_record(self, int64_t id, bytearray into) except -1:
         cdef int code
@@ -277,10 +275,6 @@ cdef class Snapshot(Terms):
             return NO_MEMORY
         free(self.marks)
         self.marks = <uint64_t *>moved
-        moved = realloc(self.touched, room * sizeof(uint32_t))
-        if moved == NULL:
-            return NO_MEMORY
-        self.touched = <uint32_t *>moved
         memset(self.lengths + self.ids, 0xFF, (room - self.ids) * sizeof(uint16_t))
         memset(self.documents + self.ids, 0xFF, (room - self.ids) * sizeof(uint32_t))
         self.ids = room

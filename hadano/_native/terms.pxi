@@ -11,8 +11,8 @@ cdef class Terms(Doclists):
 
     cdef Segment *segments
     cdef int segments_n
-    cdef Postings lists[3]
-    cdef Hits hits[3]
+    cdef Postings lists[2]
+    cdef Hits hits[2]
 
     def __cinit__(self):
         self.segments = <Segment *>malloc(SEGMENTS_MAX * sizeof(Segment))
@@ -22,7 +22,7 @@ cdef class Terms(Doclists):
     def __dealloc__(self):
         cdef int i
         free(self.segments)
-        for i in range(3):
+        for i in range(2):
             free(self.lists[i].at)
             free(self.lists[i].key)
             free(self.hits[i].at)
@@ -57,72 +57,103 @@ cdef class Terms(Doclists):
         return DAMAGED if page[0] > segment.last else MORE
 
     cdef int count_term(self, const uint8_t *key, uint32_t n, uint32_t columns) noexcept nogil:
-        """Fill lists[0] with one term's postings, all segments merged, the newest first."""
+        """Fill lists[0] with one term's postings, all segments merged, the newest last."""
+        cdef Postings *list = &self.lists[0]
+        cdef size_t before
         cdef int i, code
-        cdef int64_t page
-        cdef Postings held
-        self.lists[0].n = 0
-        for i in range(self.segments_n):
-            code = self.leaf_of(&self.segments[i], key, n, &page, NULL)
-            if code == MORE:
-                code = self.seek(&self.segments[i], page, key, n, True)
+        list.n = 0
+        for i in range(self.segments_n - 1, -1, -1):
+            code = self.find(&self.segments[i], key, n)
             if code == END:
                 continue
-            if code != MORE:
-                return code
-            self.lists[1].n = 0
-            code = self.count_doclist(columns, &self.lists[1], 0, False)
-            if code != MORE:
-                return code
-            code = self.fold_in(False)
+            before = list.n
+            if code == MORE:
+                code = self.count_doclist(columns, list, 0, False)
+            if code == MORE and 0 < before < list.n:
+                if list.at[before].row <= list.at[before - 1].row:
+                    code = self.fold_in(before, False)
             if code != MORE:
                 return code
         return MORE
 
-    cdef int fold_in(self, bint keyed) noexcept nogil:
-        """Merge lists[1], from an older segment, into lists[0]."""
+    cdef int find(self, Segment *segment, const uint8_t *key, uint32_t n) noexcept nogil:
+        """Stand on a term of a segment; END: it has none such."""
+        cdef int64_t page
+        cdef int code = self.leaf_of(segment, key, n, &page, NULL)
+        return self.seek(segment, page, key, n, True) if code == MORE else code
+
+    cdef int fold_in(self, size_t before, bint keyed) noexcept nogil:
+        """Merge what lists[0] has from `before` on, the newer, with what it has up to there."""
         cdef Postings held
+        cdef Postings newer = self.lists[0]
+        cdef Postings older = self.lists[0]
         cdef int code
-        if self.lists[0].n == 0:
-            held = self.lists[0]
-            self.lists[0] = self.lists[1]
-            self.lists[1] = held
-            return MORE
-        code = merged(&self.lists[0], &self.lists[1], &self.lists[2], keyed)
+        older.n = before
+        newer.n -= before
+        newer.at += before
+        if keyed:
+            newer.key += before
+        code = merged(&newer, &older, &self.lists[1], keyed)
         held = self.lists[0]
-        self.lists[0] = self.lists[2]
-        self.lists[2] = held
+        self.lists[0] = self.lists[1]
+        self.lists[1] = held
         return code
 
     cdef int count_range(self, const uint8_t *key, uint32_t n, uint32_t columns) noexcept nogil:
-        """Fill lists[0] with the postings of all terms that begin with `key`, in (term, row) order.
+        """Fill lists[0] with the postings of all terms that begin with `key`, each row of a term
+        once.
 
-        What follows the prefix, at most eight bytes of it, is a posting's key.
+        Mostly a newer segment has newer rows alone, and its postings need only be put behind the
+        others. Where not, all are merged, in the order of terms and rows: what follows the prefix,
+        at most eight bytes of it, is a posting's key then.
         """
-        cdef Leaf *leaf = &self.leaf
+        cdef size_t before = 0, done
+        cdef uint32_t top = 0
         cdef int i, code
-        cdef int64_t page
         self.lists[0].n = 0
-        for i in range(self.segments_n):
-            code = self.leaf_of(&self.segments[i], key, n, &page, NULL)
+        for i in range(self.segments_n - 1, -1, -1):
+            code = self.count_range_of(&self.segments[i], key, n, columns)
             if code != MORE:
                 return code
-            self.lists[1].n = 0
-            code = self.seek(&self.segments[i], page, key, n, False)
-            while code == MORE and leaf.term_bytes >= n and memcmp(leaf.term, key, n) == 0:
-                if leaf.term_bytes - n > 8:
-                    return DAMAGED
-                code = self.count_doclist(
-                    columns, &self.lists[1], suffix(leaf.term + n, leaf.term_bytes - n), True
-                )
-                if code == MORE:
-                    code = self.next_term()
-            if code > END:
-                return code
-            code = self.fold_in(True)
+            done = self.lists[0].n
+            if before and lowest_row(&self.lists[0], before) <= top:
+                return self.merge_range(key, n, columns)
+            top = max(top, highest_row(&self.lists[0], before))
+            before = done
+        return MORE
+
+    cdef int merge_range(self, const uint8_t *key, uint32_t n, uint32_t columns) noexcept nogil:
+        cdef size_t before
+        cdef int i
+        cdef int code = MORE
+        self.lists[0].n = 0
+        for i in range(self.segments_n - 1, -1, -1):
+            before = self.lists[0].n
+            code = self.count_range_of(&self.segments[i], key, n, columns)
+            if code == MORE:
+                code = self.fold_in(before, True)
             if code != MORE:
                 return code
         return MORE
+
+    cdef int count_range_of(
+        self, Segment *segment, const uint8_t *key, uint32_t n, uint32_t columns
+    ) noexcept nogil:
+        """Append what one segment has under the terms that begin with `key`."""
+        cdef Leaf *leaf = &self.leaf
+        cdef int64_t page
+        cdef int code = self.leaf_of(segment, key, n, &page, NULL)
+        if code == MORE:
+            code = self.seek(segment, page, key, n, False)
+        while code == MORE and leaf.term_bytes >= n and memcmp(leaf.term, key, n) == 0:
+            if leaf.term_bytes - n > 8:
+                return DAMAGED
+            code = self.count_doclist(
+                columns, &self.lists[0], suffix(leaf.term + n, leaf.term_bytes - n), True
+            )
+            if code == MORE:
+                code = self.next_term()
+        return MORE if code == END else code
 
     cdef int locate_phrase(
         self, const uint8_t *text, const uint32_t *heads, uint32_t n
@@ -133,39 +164,46 @@ cdef class Terms(Doclists):
         nobody: keys are built aside. A cover (first and last trigram, no codepoint left out) of
         least cost is read, the shortest doclist first.
         """
-        cdef int64_t *pages = <int64_t *>malloc(
-            <size_t>n * (<size_t>self.segments_n + 1) * sizeof(int64_t)
-            + <size_t>n * 2 * sizeof(int64_t)
-        )
+        cdef int64_t *costs = <int64_t *>malloc(<size_t>n * 3 * sizeof(int64_t))
         cdef int code
-        if pages == NULL:
+        if costs == NULL:
             return NO_MEMORY
-        code = self.locate_cover(text, heads, n, pages)
-        free(pages)
+        code = self.locate_cover(text, heads, n, costs)
+        free(costs)
         return code
 
+    cdef int span_of(self, const uint8_t *key, uint32_t n, int64_t *leaves) noexcept nogil:
+        """Over how many leaves the doclists of `key` may run, one more; in the great segments
+        alone, for looking into the small ones costs more than it tells."""
+        cdef int64_t page, span
+        cdef int64_t greatest = 0
+        cdef int i, code
+        leaves[0] = 1
+        for i in range(self.segments_n):
+            greatest = max(greatest, self.segments[i].last)
+        for i in range(self.segments_n):
+            if self.segments[i].last >= greatest // GREAT_SEGMENT:
+                code = self.leaf_of(&self.segments[i], key, n, &page, &span)
+                if code != MORE:
+                    return code
+                leaves[0] += span
+        return MORE
+
     cdef int locate_cover(
-        self, const uint8_t *text, const uint32_t *heads, uint32_t n, int64_t *pages
+        self, const uint8_t *text, const uint32_t *heads, uint32_t n, int64_t *cost
     ) noexcept nogil:
-        cdef int64_t *cost = pages + <size_t>n * self.segments_n
         cdef int64_t *total = cost + n
         cdef int64_t *back = total + n
         cdef uint8_t key[16]
         cdef uint32_t key_n, i, j, best
         cdef uint32_t base = 0
         cdef uint32_t read = 0
-        cdef int s, code
-        cdef int64_t span
+        cdef int code
         for i in range(n):
             key_n = trigram(text, heads, i, key)
-            cost[i] = self.segments_n
-            for s in range(self.segments_n):
-                code = self.leaf_of(
-                    &self.segments[s], key, key_n, &pages[i * self.segments_n + s], &span
-                )
-                if code != MORE:
-                    return code
-                cost[i] += span * 8
+            code = self.span_of(key, key_n, &cost[i])
+            if code != MORE:
+                return code
         total[0] = cost[0]
         back[0] = -1
         for i in range(1, n):
@@ -199,45 +237,73 @@ cdef class Terms(Doclists):
                 base = best
             elif read > 1:
                 self.close_ranks()
-            code = self.one_trigram(
-                key, key_n, base, best, pages + <size_t>best * self.segments_n, read == 0
-            )
+            code = self.one_trigram(key, key_n, base, best, read == 0)
             if code != MORE or self.hits[0].n == 0:
                 return code
             cost[best] = -1
             read += 1
 
     cdef int one_trigram(
-        self, const uint8_t *key, uint32_t n, uint32_t base, uint32_t offset,
-        const int64_t *pages, bint first
+        self, const uint8_t *key, uint32_t n, uint32_t base, uint32_t offset, bint first
     ) noexcept nogil:
         """Read one trigram of a phrase: the first fills hits[0], the others thin it out."""
-        cdef int s, code
-        cdef size_t i
+        cdef int i, code
         if first:
-            self.hits[0].n = 0
+            return self.locate_first(key, n)
+        self.number_trigram()
+        for i in range(self.segments_n):
+            code = self.find(&self.segments[i], key, n)
+            if code == MORE:
+                code = self.filter_doclist(base, offset, &self.hits[0])
+            if code > END:
+                return code
+        return MORE
+
+    cdef void number_trigram(self) noexcept nogil:
+        cdef size_t i
+        self.met += 1
+        if self.met > MET_MAX:
             self.met = 1
-            self.positions.n = 0
-            self.bytes.n = 0
-        else:
-            self.met += 1
-            if self.met > MET_MAX:
-                self.met = 1
-                for i in range(self.hits[0].n):
-                    self.hits[0].at[i].met = 0
-        for s in range(self.segments_n):
-            code = self.seek(&self.segments[s], pages[s], key, n, True)
+            for i in range(self.hits[0].n):
+                self.hits[0].at[i].met = 0
+
+    cdef int locate_first(self, const uint8_t *key, uint32_t n) noexcept nogil:
+        """Fill hits[0] with all rows of a trigram."""
+        cdef Hits *list = &self.hits[0]
+        cdef size_t before
+        cdef int i, code
+        list.n = 0
+        self.met = 1
+        self.positions.n = 0
+        self.bytes.n = 0
+        for i in range(self.segments_n - 1, -1, -1):
+            code = self.find(&self.segments[i], key, n)
             if code == END:
                 continue
-            if code != MORE:
-                return code
-            if first:
-                code = self.locate_segment()
-            else:
-                code = self.filter_doclist(base, offset, &self.hits[0])
+            before = list.n
+            if code == MORE:
+                code = self.locate_doclist(list)
+            if code == MORE and 0 < before < list.n:
+                if list.at[before].row <= list.at[before - 1].row:
+                    code = self.fold_in_hits(before)
             if code != MORE:
                 return code
         return MORE
+
+    cdef int fold_in_hits(self, size_t before) noexcept nogil:
+        """As fold_in, for hits."""
+        cdef Hits held
+        cdef Hits newer = self.hits[0]
+        cdef Hits older = self.hits[0]
+        cdef int code
+        older.n = before
+        newer.n -= before
+        newer.at += before
+        code = merged_hits(&newer, &older, &self.hits[1])
+        held = self.hits[0]
+        self.hits[0] = self.hits[1]
+        self.hits[1] = held
+        return code
 
     cdef void close_ranks(self) noexcept nogil:
         """Drop the hits that the last trigram was not found for."""
@@ -248,21 +314,3 @@ cdef class Terms(Doclists):
             self.hits[0].at[left] = hit[0]
             left += (hit.met == self.met) & (hit.bytes != 0)
         self.hits[0].n = left
-
-    cdef int locate_segment(self) noexcept nogil:
-        cdef Hits held
-        cdef int code
-        self.hits[1].n = 0
-        code = self.locate_doclist(&self.hits[1])
-        if code != MORE:
-            return code
-        if self.hits[0].n == 0:
-            held = self.hits[0]
-            self.hits[0] = self.hits[1]
-            self.hits[1] = held
-            return MORE
-        code = merged_hits(&self.hits[0], &self.hits[1], &self.hits[2])
-        held = self.hits[0]
-        self.hits[0] = self.hits[2]
-        self.hits[2] = held
-        return code
