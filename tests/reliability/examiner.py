@@ -104,13 +104,22 @@ def secret(texts: Iterable[str]) -> Words:
     return pieces(spelled for text in texts for spelled in spellings(text))
 
 
-def without(wanted: Words, kept: Words) -> Words:
-    """The wanted pieces that tell something, given pieces that other documents hold: neither one of
-    these nor seven bytes of one and a byte that may stand beside it by chance, for a number or the
-    beginning of another row."""
-    first, last = kept & _SEVEN_BYTES, kept >> _ONE_BYTE
-    told = np.isin(wanted & _SEVEN_BYTES, first) | np.isin(wanted >> _ONE_BYTE, last)
-    told |= np.isin(wanted & _SEVEN_BYTES, last) | np.isin(wanted >> _ONE_BYTE, first)
+def kept(spelled: Iterable[bytes]) -> Words:
+    """What `without` wants of what other documents hold: every seven bytes of it, ascending."""
+    eights = pieces(spelled)
+    return np.unique(np.concatenate([eights & _SEVEN_BYTES, eights >> _ONE_BYTE]))
+
+
+def without(wanted: Words, *others: Words) -> Words:
+    """The wanted pieces that tell something, given what other documents hold (each as `kept`):
+    seven bytes of that and one byte beside it can stand together by chance, where the other is a
+    number or the beginning of the next row."""
+    told = np.zeros(len(wanted), np.bool_)
+    for held in others:
+        if len(held):
+            for seven in (wanted & _SEVEN_BYTES, wanted >> _ONE_BYTE):
+                at = np.minimum(np.searchsorted(held, seven), len(held) - 1)
+                told |= held[at] == seven
     return wanted[~told]
 
 
@@ -205,17 +214,12 @@ def vector_traces(db: apsw.Connection) -> list[Finding]:
     return found
 
 
-def examine(path: Path, secrets: Iterable[str], kept: Words | None = None) -> list[Finding]:
-    """Every trace of the secrets in the file and beside it; `kept` are pieces that other documents
-    hold."""
-    wanted = secret(secrets)
-    if kept is not None:
-        wanted = without(wanted, kept)
-    found = raw_traces(path, wanted)
+def examine(path: Path, secrets: Iterable[str]) -> list[Finding]:
+    """Every trace of the secrets in the file and beside it."""
+    found = raw_traces(path, secret(secrets))
     db = opened(path)
     try:
         db.execute("BEGIN")
-        found += index_traces(db) + vector_traces(db)
+        return found + index_traces(db) + vector_traces(db)
     finally:
         db.close()
-    return found

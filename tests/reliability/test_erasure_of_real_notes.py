@@ -10,15 +10,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.reliability import notes
 from tests.reliability.examiner import (
     Words,
     index_traces,
+    kept,
     opened,
-    pieces,
     raw_traces,
     secret,
     without,
@@ -44,8 +43,8 @@ class Erasures:
         self.going = [documents[n] for n in sorted(chosen)]
         schema = [sql.encode().lower() for (sql,) in store.rows(_SCHEMA)]
         stay = [document for n, document in enumerate(documents) if n not in chosen]
-        self._stay = pieces([*schema, *(row for it in stay for row in notes.rows(it))])
-        self._held = {it["id"]: pieces(notes.rows(it)) for it in self.going}
+        self._stay = kept([*schema, *(row for it in stay for row in notes.rows(it))])
+        self._held = {it["id"]: kept(notes.rows(it)) for it in self.going}
         self.seconds: list[float] = []
 
     def each(self, replacement: dict[str, Any] | None) -> Iterator[None]:
@@ -67,9 +66,8 @@ class Erasures:
             yield
 
     def _wanted(self, document: dict[str, Any], replacement: dict[str, Any] | None) -> Words:
-        new = pieces(notes.rows({"id": "", "tags": [], "relations": [], **(replacement or _NONE)}))
-        kept = np.concatenate([self._stay, new, *self._held.values()])
-        return without(secret(notes.texts(document)), kept)
+        new = kept(notes.rows({"id": "", "tags": [], "relations": [], **(replacement or _NONE)}))
+        return without(secret(notes.texts(document)), self._stay, new, *self._held.values())
 
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
@@ -103,7 +101,7 @@ def test_nothing_of_a_document_of_a_megabyte_is_left(store: Store) -> None:
     text = "".join(document["content"] for document in documents[1_000:])
     while len(text.encode()) > 1_048_576:
         text = text[:-1_000]
-    stay = pieces(row for document in documents[:1_000] for row in notes.rows(document))
+    stay = kept(row for document in documents[:1_000] for row in notes.rows(document))
     store.put(text, "a large document", id="large")
     began = time.perf_counter()
     assert store.ask("delete_document", id="large")["erased"] is False
