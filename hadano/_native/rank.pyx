@@ -166,8 +166,8 @@ cdef struct Ranked:
     double score
     uint32_t row
 
-# A term as the scorer sees it: its postings (see Decoded), its idf, what that is in an estimate, and
-# the most that it can add to a score, and that it and all commoner terms can together.
+# A term as the scorer sees it: its postings (see Decoded), its idf, what that is in an estimate,
+# the most that it can add to a score, and the most that it and all commoner terms can together.
 cdef struct Weighted:
     const uint32_t *start
     const uint16_t *low

@@ -237,6 +237,8 @@ cdef class Terms(Doclists):
                 base = best
             elif read > 1:
                 self.close_ranks()
+                if self.hits[0].n == 0:
+                    return MORE
             code = self.one_trigram(key, key_n, base, best, read == 0)
             if code != MORE or self.hits[0].n == 0:
                 return code

@@ -122,6 +122,18 @@ def test_a_ranking_goes_on_until_enough_ranks_are_left_under_the_cap(
     assert sum(min(n, per_doc) for n in held.values()) >= ranks or found == full
 
 
+def test_a_phrase_no_row_of_which_has_two_of_its_trigrams_matches_nothing() -> None:
+    """The rows of an earlier phrase still lie in memory then, and must not be taken for its own."""
+    db = fresh()
+    with db:
+        take(db, ("add", "", ["abc " * 20] * 60))
+        take(db, ("add", "", ["def"] * 60))
+        take(db, ("add", "", ["functional efg"] * 300))
+    ranker = Ranker(db)
+    for phrase in ("functional", "abcdefg"):
+        agree(db, ranker, [(SUBSTRING, phrase)])
+
+
 MANY_WORDS = [f"word{n:03}" for n in range(60)] + ["the", "function", "go", "c", "愛", "東京"] * 10
 
 
