@@ -17,5 +17,7 @@ def test_a_row_that_waits_brings_no_erased_text_back(store: Store, monkeypatch) 
     assert store.ask("delete_document", id="a")["erased"] is True
     monkeypatch.undo()
     housekeeper._wake.set()
-    assert sorted(row["outcome"] for row in store.audit()) == ["E_TIMEOUT", "ok", "ok", "ok"]
+    # How often the status was asked for depends on how long the check took.
+    outcomes = [row["outcome"] for row in store.audit() if row["tool"] != "db_status"]
+    assert sorted(outcomes) == ["E_TIMEOUT", "ok", "ok"]
     assert not store.left(SECRET)
