@@ -7,7 +7,7 @@ here, and no SQL that a room could hold.
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -16,6 +16,7 @@ from hadano import limits, schema
 from hadano._native import (
     ENTRY_POINT,
     LIBRARY,
+    Agreement,
     Cancelled,
     DamagedIndex,
     Ranker,
@@ -231,7 +232,7 @@ class Connection:
         """How many rows this connection has changed since it was opened."""
         return self._db.total_changes()
 
-    # Ranking.
+    # The indexes, read by the compiled core.
 
     def ranking(
         self, terms: Sequence[tuple[int, str]], *, per_doc: int, ranks: int
@@ -242,23 +243,45 @@ class Connection:
         E_INTEGRITY where the full-text index breaks its own format.
         """
         self._go_on()
+        with self._core_failures():
+            if self._ranker is None:
+                self._load_extension(LIBRARY, ENTRY_POINT)
+                self._db.execute(schema.SEARCH_PRAGMAS)
+                self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
+            return self._ranker.rank(terms, per_doc, ranks)
+
+    def differing(self, *, at_once: bool) -> list[int]:
+        """Ids of the chunks of which the full-text index does not hold just what the view
+        `chunks_indexed` has of them, to the last trigram and its place.
+
+        With `at_once` all is compared in one snapshot; without, in many that are over in some
+        milliseconds each, so that no erasure waits for them, and a chunk that is written meanwhile
+        may be among those that differ. E_INTEGRITY where the index breaks its own format.
+        """
+        whole, part = (self.snapshot, nullcontext) if at_once else (nullcontext, self.snapshot)
+        with self._core_failures():
+            self._load_extension(LIBRARY, ENTRY_POINT)
+            with closing(Agreement(self._db)) as agreement, whole():
+                more = True
+                while more:
+                    self._go_on()
+                    with part():
+                        more = agreement.step()
+            return agreement.differing()
+
+    @contextmanager
+    def _core_failures(self) -> Iterator[None]:
+        """What the compiled core raises, in our words."""
         try:
-            return self._own_ranker().rank(terms, per_doc, ranks)
+            yield
         except Cancelled:
             raise HadanoError(Code.TIMEOUT, self._stopped or "the call was cut short") from None
         except DamagedIndex as error:
             raise HadanoError(Code.INTEGRITY, "the database is damaged") from error
         except StoreFailed as error:
             raise translated(_failure(error.args[0])) from error
-
-    def _own_ranker(self) -> Ranker:
-        """The compiled ranker, which reads this connection's pages through SQLite's own routines;
-        made for the first search, for most connections never rank."""
-        if self._ranker is None:
-            self._load_extension(LIBRARY, ENTRY_POINT)
-            self._db.execute(schema.SEARCH_PRAGMAS)
-            self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
-        return self._ranker
+        except apsw.Error as error:
+            raise translated(error) from error
 
     def nearest(self, seeds: list[bytes], most: int, remade: int) -> list[tuple[int, float]]:
         """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best

@@ -11,6 +11,7 @@ try:
     from hadano._native.rank import (
         ENTRY_POINT,
         LIBRARY,
+        Agreement,
         Cancelled,
         DamagedIndex,
         Ranker,
@@ -26,6 +27,7 @@ except ImportError as error:
 __all__ = [
     "ENTRY_POINT",
     "LIBRARY",
+    "Agreement",
     "Cancelled",
     "DamagedIndex",
     "Ranker",

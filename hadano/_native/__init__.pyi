@@ -6,6 +6,7 @@ from hadano._native.merge import fuse
 from hadano._native.rank import (
     ENTRY_POINT,
     LIBRARY,
+    Agreement,
     Cancelled,
     DamagedIndex,
     Ranker,
@@ -15,6 +16,7 @@ from hadano._native.rank import (
 __all__ = [
     "ENTRY_POINT",
     "LIBRARY",
+    "Agreement",
     "Cancelled",
     "DamagedIndex",
     "Ranker",

@@ -15,7 +15,10 @@ cdef class Doclists:
     cdef sqlite3_stmt *statement[STATEMENTS]
     cdef int sqlite_code
     cdef volatile int cancelled
-    cdef Leaf leaf
+    # The finger in use, mostly the one at hand.
+    cdef Leaf *leaf
+    cdef Leaf own
+    cdef size_t leaves_read
     # A position list that runs over the end of a leaf is put together here.
     cdef uint8_t *spill
     cdef size_t spill_room
@@ -33,6 +36,8 @@ cdef class Doclists:
         self.db = <sqlite3 *><size_t>connection.sqlite3_pointer()
         for i, text in enumerate(STATEMENT_TEXTS):
             self.statement[i] = self.prepare(text.format(index=index, chunks=chunks))
+        self.own.statement = self.statement[LEAVES]
+        self.leaf = &self.own
 
     def __dealloc__(self):
         if self.sql != NULL:
@@ -82,7 +87,7 @@ cdef class Doclists:
         raise StoreFailed(self.sqlite_code)
 
     cdef int next_leaf(self) noexcept nogil:
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef uint64_t value
         cdef int code
         cdef const uint8_t *at
@@ -91,19 +96,20 @@ cdef class Doclists:
         if leaf.next_id > leaf.last_id:
             leaf.bytes = NULL
             return END
-        code = self.sql.step(self.statement[LEAVES])
+        code = self.sql.step(leaf.statement)
         if code != SQLITE_ROW:
             self.sqlite_code = code
             return DAMAGED if code == SQLITE_DONE else STORE_FAILED
-        if self.sql.column_int64(self.statement[LEAVES], 0) != leaf.next_id:
+        if self.sql.column_int64(leaf.statement, 0) != leaf.next_id:
             return DAMAGED
-        if self.sql.column_type(self.statement[LEAVES], 1) != SQLITE_BLOB:
+        if self.sql.column_type(leaf.statement, 1) != SQLITE_BLOB:
             return DAMAGED
-        leaf.bytes = <const uint8_t *>self.sql.column_blob(self.statement[LEAVES], 1)
-        leaf.total = <uint32_t>self.sql.column_bytes(self.statement[LEAVES], 1)
+        leaf.bytes = <const uint8_t *>self.sql.column_blob(leaf.statement, 1)
+        leaf.total = <uint32_t>self.sql.column_bytes(leaf.statement, 1)
         if leaf.bytes == NULL or leaf.total < PAGE_HEADER:
             return DAMAGED
         leaf.next_id += 1
+        self.leaves_read += 1
         leaf.first_row = leaf.bytes[0] << 8 | leaf.bytes[1]
         leaf.size = leaf.bytes[2] << 8 | leaf.bytes[3]
         if leaf.size < PAGE_HEADER or leaf.size > leaf.total:
@@ -124,16 +130,17 @@ cdef class Doclists:
         return MORE
 
     cdef int open_leaf(self, Segment *segment, int64_t page) noexcept nogil:
-        self.leaf.next_id = (segment.id << SEGMENT_SHIFT) + page
-        self.leaf.last_id = (segment.id << SEGMENT_SHIFT) + segment.last
-        self.sql.reset(self.statement[LEAVES])
-        self.sql.bind_int64(self.statement[LEAVES], 1, self.leaf.next_id)
-        self.sql.bind_int64(self.statement[LEAVES], 2, self.leaf.last_id)
+        cdef Leaf *leaf = self.leaf
+        leaf.next_id = (segment.id << SEGMENT_SHIFT) + page
+        leaf.last_id = (segment.id << SEGMENT_SHIFT) + segment.last
+        self.sql.reset(leaf.statement)
+        self.sql.bind_int64(leaf.statement, 1, leaf.next_id)
+        self.sql.bind_int64(leaf.statement, 2, leaf.last_id)
         return self.next_leaf()
 
     cdef int read_term(self, uint32_t term_at) noexcept nogil:
         """Read the term at `term_at` of the leaf, whose predecessor is in leaf.term."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef const uint8_t *stop = leaf.bytes + leaf.size
         cdef const uint8_t *at = leaf.bytes + term_at
         cdef uint64_t keep = 0
@@ -178,7 +185,7 @@ cdef class Doclists:
         self, Segment *segment, int64_t page, const uint8_t *key, uint32_t n, bint exact
     ) noexcept nogil:
         """Stand on the first term not below `key`, or END; `exact`: on `key` itself, or END."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef int code = self.open_leaf(segment, page)
         cdef int order
         cdef bint more
@@ -202,7 +209,7 @@ cdef class Doclists:
 
     cdef int settle(self) noexcept nogil:
         """Stand where the open doclist goes on within the leaf just loaded; END: it does not."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         if leaf.first_row:
             leaf.at = leaf.first_row
             leaf.closes = leaf.first_term != 0
@@ -213,7 +220,7 @@ cdef class Doclists:
 
     cdef int doclist_on(self) noexcept nogil:
         """Go where the open doclist goes on after this leaf, or END."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef int code
         if leaf.closes:
             return END
@@ -229,7 +236,7 @@ cdef class Doclists:
 
         Answers MORE when the doclist goes on, END when the list was its last.
         """
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef void *moved
         cdef uint64_t got = have
         cdef uint32_t take
@@ -267,7 +274,7 @@ cdef class Doclists:
         self, uint32_t columns, Postings *out, uint64_t key, bint keyed
     ) noexcept nogil:
         """Append the open doclist to `out`: its rows, and their occurrences in `columns`."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef const uint8_t *at
         cdef const uint8_t *stop
         cdef const uint8_t *readable
@@ -342,7 +349,7 @@ cdef class Doclists:
 
     cdef int locate_doclist(self, Hits *out) noexcept nogil:
         """Append the open doclist's rows to `out`, and its pages to the byte store."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef const uint8_t *at
         cdef const uint8_t *stop
         cdef const uint8_t *begin
@@ -481,7 +488,7 @@ cdef class Doclists:
 
     cdef int filter_doclist(self, uint32_t base, uint32_t offset, Hits *hits) noexcept nogil:
         """Run the open doclist past `hits`: keep the starts that have this trigram at `offset`."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef const uint8_t *at
         cdef const uint8_t *stop
         cdef uint64_t delta, size

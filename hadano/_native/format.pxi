@@ -54,6 +54,7 @@ cdef struct Bytes:
 # step. `at`..`stop` is what is left of the current doclist on this leaf; `closes` says whether
 # the doclist ends there, because another term follows on the same leaf.
 cdef struct Leaf:
+    sqlite3_stmt *statement
     const uint8_t *bytes
     uint32_t size
     uint32_t total

@@ -159,6 +159,7 @@ include "doclists.pxi"
 include "terms.pxi"
 include "snapshot.pxi"
 include "postings.pxi"
+include "agreement.pxi"
 
 
 # A ranked chunk.

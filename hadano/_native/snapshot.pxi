@@ -57,6 +57,18 @@ cdef class Snapshot(Terms):
             self.complain(DAMAGED if code == SQLITE_DONE else STORE_FAILED)
         return 0
 
+    cdef int64_t newest(self) except? -1:
+        """The newest row's id, 0 where there is none."""
+        cdef int64_t newest = 0
+        cdef int code = self.sql.step(self.statement[NEWEST])
+        if code == SQLITE_ROW:
+            newest = self.sql.column_int64(self.statement[NEWEST], 0)
+        self.sql.reset(self.statement[NEWEST])
+        if code != SQLITE_ROW:
+            self.sqlite_code = code
+            self.complain(STORE_FAILED)
+        return newest
+
     cdef int refresh(self) except -1:
         """Make everything kept between calls true of the snapshot at hand.
 
@@ -66,18 +78,12 @@ cdef class Snapshot(Terms):
         """
         cdef bytearray structure = bytearray()
         cdef bytearray averages = bytearray()
-        cdef int64_t newest = 0
+        cdef int64_t newest
         cdef bytes snapshot
         cdef int code
         self.read_record(STRUCTURE_RECORD, structure)
         self.read_record(AVERAGES_RECORD, averages)
-        code = self.sql.step(self.statement[NEWEST])
-        if code == SQLITE_ROW:
-            newest = self.sql.column_int64(self.statement[NEWEST], 0)
-        self.sql.reset(self.statement[NEWEST])
-        if code != SQLITE_ROW:
-            self.sqlite_code = code
-            self.complain(STORE_FAILED)
+        newest = self.newest()
         snapshot = bytes(structure) + b"/" + bytes(averages) + b"/%d" % newest
         if snapshot == self.snapshot:
             return 0
@@ -280,24 +286,26 @@ cdef class Snapshot(Terms):
         self.ids = room
         return MORE
 
-    cdef int keep_length(self, sqlite3_stmt *statement) noexcept nogil:
-        """Sum one docsize row (a varint a column) into `lengths`."""
-        cdef int64_t row = self.sql.column_int64(statement, 0)
+    cdef int64_t tokens_of(self, sqlite3_stmt *statement) noexcept nogil:
+        """The sum of one docsize row, a varint a column; -1: damaged."""
         cdef const uint8_t *at = <const uint8_t *>self.sql.column_blob(statement, 1)
         cdef const uint8_t *stop = at + self.sql.column_bytes(statement, 1)
         cdef uint64_t value, sum = 0
-        if row <= 0 or <size_t>row >= self.ids:
-            return DAMAGED
         while at < stop:
             at = varint(at, stop, &value)
             if at == NULL or value > ROW_TOKENS_MAX:
-                return DAMAGED
+                return -1
             sum += value
-        if sum > ROW_TOKENS_MAX:
+        return <int64_t>sum if sum <= ROW_TOKENS_MAX else -1
+
+    cdef int keep_length(self, sqlite3_stmt *statement) noexcept nogil:
+        cdef int64_t row = self.sql.column_int64(statement, 0)
+        cdef int64_t tokens = self.tokens_of(statement)
+        if row <= 0 or <size_t>row >= self.ids or tokens < 0:
             return DAMAGED
-        self.lengths[row] = <uint16_t>sum
-        if sum > self.longest:
-            self.longest = <uint32_t>sum
+        self.lengths[row] = <uint16_t>tokens
+        if tokens > self.longest:
+            self.longest = <uint32_t>tokens
         return MORE
 
     cdef int keep_document(self, sqlite3_stmt *statement) noexcept nogil:

@@ -140,7 +140,7 @@ cdef class Terms(Doclists):
         self, Segment *segment, const uint8_t *key, uint32_t n, uint32_t columns
     ) noexcept nogil:
         """Append what one segment has under the terms that begin with `key`."""
-        cdef Leaf *leaf = &self.leaf
+        cdef Leaf *leaf = self.leaf
         cdef int64_t page
         cdef int code = self.leaf_of(segment, key, n, &page, NULL)
         if code == MORE:
