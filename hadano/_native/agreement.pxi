@@ -303,7 +303,7 @@ cdef class Agreement(Snapshot):
         return at == stop
 
     cdef int add_rows(self, size_t before, uint64_t trigram, bint shared) noexcept nogil:
-        """Add up the hits from `before` on; with `shared`, only rows not marked yet, and mark them."""
+        """Add up the hits from `before` on; with `shared`, but for rows marked, and mark them."""
         cdef Hit *hit
         cdef size_t i
         cdef uint64_t bit
