@@ -35,6 +35,8 @@ class Watchdog:
         """Everything inside has the budget's time."""
         with self._changed:
             self._deadline = time.monotonic() + self._seconds
+            if self._cancelled:
+                self._cut()
             if self._idle:
                 self._changed.notify()
         try:
@@ -84,9 +86,9 @@ class Watchdog:
                 if left > 0 and not self._cancelled:
                     self._changed.wait(left)
                     continue
-                self._stop(
-                    "the client cancelled the call"
-                    if self._cancelled
-                    else f"the call took longer than {self._seconds * 1000:,.0f} ms and was undone"
-                )
+                self._cut()
                 self._changed.wait(_AGAIN_SECONDS)
+
+    def _cut(self) -> None:
+        late = f"the call took longer than {self._seconds * 1000:,.0f} ms and was undone"
+        self._stop("the client cancelled the call" if self._cancelled else late)
