@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -190,3 +191,16 @@ def test_a_long_erasure_does_not_let_the_log_grow(tmp_path, monkeypatch) -> None
     assert len(sizes) > 10
     # A step writes more than the pages it merges: those it reads are overwritten, too.
     assert max(sizes) < 200 + 10 * limits.ERASE_PAGES
+
+
+def test_a_long_erasure_leaves_the_lock_to_others_between_its_steps(store, monkeypatch) -> None:
+    """By a clock on which every step takes a second."""
+    pauses = []
+    clock = iter(range(10**6))
+    fake = SimpleNamespace(monotonic=lambda: next(clock), sleep=pauses.append)
+    monkeypatch.setattr(ingest, "time", fake)
+    store.put("".join(random.Random(0).choices(string.ascii_lowercase, k=60_000)), id="large")
+    store.ask("delete_document", id="large")
+    until(lambda: not store.rows("SELECT * FROM chores"))
+    assert pauses
+    assert set(pauses) == {0.5}
