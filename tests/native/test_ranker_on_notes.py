@@ -32,7 +32,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     with lzma.open(NOTES, "rt", encoding="utf-8", newline="\n") as notes:
-        taken = [json.loads(line) for line in notes]
+        taken = sorted((json.loads(line) for line in notes), key=lambda note: note["id"])
     lines = [kit.line(id=it["id"], title=it["title"], content=it["text"]) for it in taken]
     path = str(tmp_path_factory.mktemp("notes") / "notes.db")
     restore(path, io.BytesIO(kit.as_dump(*lines)))
