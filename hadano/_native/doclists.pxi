@@ -288,6 +288,9 @@ cdef class Doclists(Leaves):
                     if absolute:
                         if delta <= row:
                             return DAMAGED
+                        hit = first_from(hit, last, delta)
+                        if hit == last:
+                            return MORE
                         delta -= row
                         absolute = False
                 row += delta

@@ -445,6 +445,27 @@ cdef uint32_t highest_row(const Postings *list, size_t first) noexcept nogil:
     return row
 
 
+cdef inline Hit *first_from(Hit *hit, Hit *last, uint64_t row) noexcept nogil:
+    """The first hit of `row` or beyond: by steps that double, then by halves."""
+    cdef size_t step = 1
+    cdef size_t n = last - hit
+    if n == 0 or hit.row >= row:
+        return hit
+    while step < n and hit[step].row < row:
+        hit += step
+        n -= step
+        step *= 2
+    n = min(step, n - 1)
+    while n:
+        step = (n + 1) >> 1
+        if hit[step].row < row:
+            hit += step
+            n -= step
+        else:
+            n = step - 1
+    return hit + 1
+
+
 cdef inline uint64_t suffix(const uint8_t *at, uint32_t n) noexcept nogil:
     """Up to eight bytes as a number that orders as they do."""
     cdef uint64_t key = 0

@@ -11,17 +11,21 @@ cdef class Terms(Doclists):
 
     cdef Segment *segments
     cdef int segments_n
+    # Which of them have the first trigram of the phrase at hand.
+    cdef uint8_t *having
     cdef Postings lists[2]
     cdef Hits hits[2]
 
     def __cinit__(self):
         self.segments = <Segment *>malloc(SEGMENTS_MAX * sizeof(Segment))
-        if self.segments == NULL:
+        self.having = <uint8_t *>malloc(SEGMENTS_MAX)
+        if self.segments == NULL or self.having == NULL:
             raise MemoryError
 
     def __dealloc__(self):
         cdef int i
         free(self.segments)
+        free(self.having)
         for i in range(2):
             free(self.lists[i].at)
             free(self.lists[i].key)
@@ -248,12 +252,18 @@ cdef class Terms(Doclists):
     cdef int one_trigram(
         self, const uint8_t *key, uint32_t n, uint32_t base, uint32_t offset, bint first
     ) noexcept nogil:
-        """Read one trigram of a phrase: the first fills hits[0], the others thin it out."""
+        """Read one trigram of a phrase: the first fills hits[0], the others thin it out.
+
+        A segment without the first has none of the hits' rows: to index a row anew, FTS5 writes all
+        its terms anew, those that it had before too.
+        """
         cdef int i, code
         if first:
             return self.locate_first(key, n)
         self.number_trigram()
         for i in range(self.segments_n):
+            if not self.having[i]:
+                continue
             code = self.find(&self.segments[i], key, n)
             if code == MORE:
                 code = self.filter_doclist(base, offset, &self.hits[0])
@@ -280,6 +290,7 @@ cdef class Terms(Doclists):
         self.bytes.n = 0
         for i in range(self.segments_n - 1, -1, -1):
             code = self.find(&self.segments[i], key, n)
+            self.having[i] = code == MORE
             if code == END:
                 continue
             before = list.n
