@@ -7,7 +7,7 @@ here, and no SQL that a room could hold.
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -23,6 +23,7 @@ from hadano._native import (
     StoreFailed,
 )
 from hadano.errors import Code, HadanoError
+from hadano.pages import without_gap
 
 if TYPE_CHECKING:
     from array import array
@@ -86,9 +87,12 @@ class Connection:
         self._ranker: Ranker | None = None
         self._blocks: Blocks | None = None
         self._durable = False
+        self._writes = not reading
         if not reading:
             _make_private(path)
         self._identity = _identity(path)
+        self._copier: apsw.Connection | None = None
+        self._patience_ms = limits.BUSY_MS_MAX
         try:
             self._db = apsw.Connection(path, flags=_reading_flags(path) if reading else _FLAGS)
             self._db.set_busy_timeout(limits.BUSY_MS_MAX)
@@ -122,6 +126,8 @@ class Connection:
 
     def _settle(self, version: int) -> None:
         self._set_up()
+        # The last connection to a file copies its log back when it closes; that is the copier's.
+        self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._db.set_wal_hook(self._note_wal)
         if version < schema.VERSION:
             self._migrate()
@@ -315,12 +321,16 @@ class Connection:
         though nothing else can. E_INTERNAL where the path names this file no more: SQLite would
         write on into one that nobody can open.
         """
-        if _identity(self.path) != self._identity:
+        if not self._is_in_place():
             raise HadanoError(Code.INTERNAL, "the database file is gone, or is another")
         if durable != self._durable:
             self.run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
         yield from self._transaction("BEGIN IMMEDIATE")
+
+    def _is_in_place(self) -> bool:
+        """Whether the path still names the file that is open."""
+        return _identity(self.path) == self._identity
 
     def _transaction(self, begin: str) -> Iterator[None]:
         self.run(begin)
@@ -344,7 +354,9 @@ class Connection:
 
     def wait_at_most(self, milliseconds: int) -> None:
         """How long a lock is waited for from now on; never longer than `BUSY_MS_MAX`."""
-        self._db.set_busy_timeout(max(0, min(milliseconds, limits.BUSY_MS_MAX)))
+        self._patience_ms = max(0, min(milliseconds, limits.BUSY_MS_MAX))
+        for db in filter(None, (self._db, self._copier)):
+            db.set_busy_timeout(self._patience_ms)
 
     # Cutting a call short.
 
@@ -355,7 +367,8 @@ class Connection:
         self._stopped = why
         if self._ranker is not None:
             self._ranker.cancel()
-        self._db.interrupt()
+        for db in filter(None, (self._db, self._copier)):
+            db.interrupt()
 
     def resume(self) -> None:
         self._stopped = None
@@ -379,7 +392,7 @@ class Connection:
         with self.snapshot():
             self.value(schema.TAKE_SNAPSHOT)
             try:
-                with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as target:
+                with closing(_copying(path)) as target:
                     # A copy that fails is thrown away, and the caller syncs one that does not.
                     target.execute("PRAGMA journal_mode = OFF").fetchall()
                     target.execute("PRAGMA synchronous = OFF")
@@ -396,16 +409,29 @@ class Connection:
         """Copies the write-ahead log back into the file; with `truncate`, empties it on disk.
 
         False where another process's snapshot or lock, or `stop`, did not let that be done to the
-        end. SQLite does not wait for another checkpoint that is under way.
+        end, and where the file is gone. SQLite does not wait for another checkpoint that is under
+        way.
         """
+        if not self._is_in_place():
+            return False
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
-            frames, copied = self._db.wal_checkpoint(mode=mode)
+            frames, copied = self._own_copier().wal_checkpoint(mode=mode)
         except (apsw.BusyError, apsw.InterruptError):
             return False
         except apsw.Error as error:
             raise translated(error) from error
         return frames == copied
+
+    def _own_copier(self) -> apsw.Connection:
+        """The connection that copies the log back, and zeroes gaps as it does; it alone, for every
+        page that it handles passes through Python."""
+        if self._copier is None:
+            self._copier = _copying(self.path)
+            self._copier.set_busy_timeout(self._patience_ms)
+            # It knows of the log once it has read.
+            self._copier.execute(schema.TAKE_SNAPSHOT).fetchall()
+        return self._copier
 
     def size_bytes(self) -> int:
         """Bytes on disk: the file and its write-ahead log."""
@@ -416,10 +442,54 @@ class Connection:
         self._stopped = None
         if self._ranker is not None:
             self._ranker.close()
+        # What cannot be copied back stays in the log, for the next to open the file.
+        with suppress(apsw.Error):
+            if self._writes and self._is_in_place():
+                self._own_copier()
+            elif self._writes:
+                self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         try:
             self._db.close()
         except apsw.Error as error:
             raise translated(error) from error
+        with suppress(apsw.Error):
+            if self._copier is not None:
+                self._copier.close()
+
+
+class _Copying(apsw.VFS):
+    """The files of a connection that copies pages into a file: the default ones, but for gaps."""
+
+    name: Final = "hadano-copying"
+
+    def __init__(self) -> None:
+        super().__init__(self.name, "")
+
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        return _Copied(name, flags)
+
+
+class _Copied(apsw.VFSFile):
+    def __init__(self, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        self._database = bool(flags[0] & apsw.SQLITE_OPEN_MAIN_DB)
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        if self._database:
+            data = without_gap(data, offset // len(data) + 1)
+        super().xWrite(data, offset)
+
+
+_COPYING: Final = _Copying()
+
+
+def _copying(path: str) -> apsw.Connection:
+    """A connection whose writes to the file leave gaps empty. APSW takes SQLite's word that a path
+    has links in it for an error, so it gets one without."""
+    flags = apsw.SQLITE_OPEN_READWRITE
+    return apsw.Connection(os.path.realpath(path), flags=flags, vfs=_COPYING.name)
 
 
 def _vec0() -> str:
