@@ -154,7 +154,7 @@ def test_a_broken_header_is_no_database(path, at) -> None:
     assert said(path) == "not opened: the file is not a database"
 
 
-@pytest.mark.parametrize("table", ["chunks", "chunks_fts_docsize"])
+@pytest.mark.parametrize("table", ["chunks", "chunks_fts_docsize", "chunks_fts_data"])
 def test_a_derived_row_that_is_gone_fails_the_file(path, table) -> None:
     with altered(path) as db:
         db.execute(f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
