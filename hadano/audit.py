@@ -41,13 +41,14 @@ def write(db: Connection, entries: list[Entry]) -> None:
 
 
 def arguments(mode: RequestLog, given: object) -> str | None:
-    """What the log keeps of a call's arguments, as JSON."""
+    """What the log keeps of a call's arguments, as JSON: under `full` too their shape alone where
+    they are more than any call within limits can carry."""
     if mode == "off":
         return None
     if mode == "redacted":
         return _json(shape(given))
     text = _json(given)
-    return text if len(text) <= limits.AUDIT_ARGS_BYTES_MAX else _json(shape(given))
+    return text if len(text) <= limits.JSON_LINE_BYTES_MAX else _json(shape(given))
 
 
 def trace(mode: RequestLog, given: object, doc_id: str | None) -> tuple[str | None, str | None]:

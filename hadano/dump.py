@@ -37,8 +37,6 @@ from hadano.types import EmbeddingsMode, Relation, StoreDocument, embeddings_mod
 
 FORMAT: Final = "hadano-dump"
 VERSION: Final = 1
-#: No document within limits makes a longer line: JSON spells a byte of content with six at most.
-LINE_BYTES_MAX: Final = 8 * limits.CONTENT_BYTES_MAX
 
 S = TypeVar("S", bound=Struct)
 
@@ -144,11 +142,11 @@ class _Reader:
         self.digest = hashlib.sha256()
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self._stream.readline(LINE_BYTES_MAX + 1):
+        while line := self._stream.readline(limits.JSON_LINE_BYTES_MAX + 1):
             self.number += 1
-            if len(line) > LINE_BYTES_MAX:
+            if len(line) > limits.JSON_LINE_BYTES_MAX:
                 raise HadanoError(
-                    Code.TOO_LARGE, f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+                    Code.TOO_LARGE, f"the line is longer than {limits.JSON_LINE_BYTES_MAX:,} bytes"
                 )
             line = line.removeprefix(_BOM) if self.number == 1 else line
             if line := line.strip():

@@ -49,9 +49,17 @@ ERASE_AT_ONCE_CHUNKS_MAX: Final = 48
 ERASE_AT_ONCE_MS_MAX: Final = 1_400
 #: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.
 ERASE_PAGES: Final = 64
-#: Arguments whose JSON is longer than this are logged by their shape even under `full`: they are
-#: more than any call that is within limits can carry.
-AUDIT_ARGS_BYTES_MAX: Final = 8 * CONTENT_BYTES_MAX
+#: No document within limits makes a longer line of JSON, on the wire, in a dump or in the audit
+#: log. JSON can spell one byte of UTF-8 with six (`\u0001`), and one codepoint with twelve (a pair
+#: of surrogates); another content's length is room for keys, white space and a protocol's envelope.
+JSON_LINE_BYTES_MAX: Final = (
+    6 * CONTENT_BYTES_MAX
+    + 12 * TITLE_CODEPOINTS_MAX
+    + 12 * ID_CODEPOINTS_MAX
+    + 12 * TAGS_MAX * TAG_CODEPOINTS_MAX
+    + 12 * RELATIONS_MAX * (2 * NODE_CODEPOINTS_MAX + REL_CODEPOINTS_MAX)
+    + CONTENT_BYTES_MAX
+)
 #: Audit rows that wait in memory for another process's write lock.
 AUDIT_WAITING_MAX: Final = 10_000
 #: Doclists that a connection keeps decoded between searches.

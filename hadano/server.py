@@ -16,7 +16,7 @@ from functools import partial
 from threading import Condition, Lock, Semaphore, Thread
 from typing import Final
 
-from hadano import __version__, wire
+from hadano import __version__, limits, wire
 from hadano.errors import HadanoError, SettingsError
 from hadano.service import TOOLS, Service, Tool
 from hadano.types import Settings
@@ -28,7 +28,7 @@ READ_BYTES: Final = 65_536
 #: Of a line that is too long: enough of each end for an id in it.
 KEPT_BYTES: Final = 1_024
 #: Read ahead of the answers; past it the reader waits, and so does the client.
-WAITING_BYTES_MAX: Final = 4 * wire.LINE_BYTES_MAX
+WAITING_BYTES_MAX: Final = 4 * limits.JSON_LINE_BYTES_MAX
 #: What a short line costs in memory once it is read.
 LINE_COST_BYTES: Final = 1_024
 #: Texts for a standard error that nobody reads; older ones are dropped.
@@ -172,7 +172,7 @@ class _Growing:
 
     def add(self, more: bytes) -> None:
         self.size += len(more)
-        if self.size <= wire.LINE_BYTES_MAX:
+        if self.size <= limits.JSON_LINE_BYTES_MAX:
             self._held += more
             return
         self._tail = ((self._tail or bytes(self._held[-KEPT_BYTES:])) + more)[-KEPT_BYTES:]
@@ -180,10 +180,10 @@ class _Growing:
 
     @property
     def blank(self) -> bool:
-        return self.size <= wire.LINE_BYTES_MAX and (not self._held or self._held.isspace())
+        return self.size <= limits.JSON_LINE_BYTES_MAX and (not self._held or self._held.isspace())
 
     def line(self) -> wire.Line:
-        if self.size > wire.LINE_BYTES_MAX:
+        if self.size > limits.JSON_LINE_BYTES_MAX:
             return wire.overlong(bytes(self._held), self._tail)
         return wire.read(self._held)
 

@@ -37,18 +37,6 @@ CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
-#: JSON can spell one byte of UTF-8 with six (`\u0001`), and one codepoint with twelve (a pair of
-#: surrogates). The longest line is the largest legal store_document in that spelling, and room for
-#: keys, white space and `_meta`.
-LINE_BYTES_MAX: Final = (
-    6 * limits.CONTENT_BYTES_MAX
-    + 12 * limits.TITLE_CODEPOINTS_MAX
-    + 12 * limits.ID_CODEPOINTS_MAX
-    + 12 * limits.TAGS_MAX * limits.TAG_CODEPOINTS_MAX
-    + 12 * limits.RELATIONS_MAX * (2 * limits.NODE_CODEPOINTS_MAX + limits.REL_CODEPOINTS_MAX)
-    + limits.CONTENT_BYTES_MAX
-)
-
 #: Python refuses to turn more digits than this into an integer (CVE-2020-10735).
 INTEGER_DIGITS_MAX: Final = 4_300
 
@@ -126,7 +114,7 @@ def read(line: bytes | bytearray) -> Line:
 
 
 def overlong(head: bytes, tail: bytes) -> Line:
-    """What is said of a line past LINE_BYTES_MAX, of which the two ends were kept.
+    """What is said of a line past `limits.JSON_LINE_BYTES_MAX`, of which the two ends were kept.
 
     The request's id is known where it stands at an end, as the official clients write it: a client
     that gets its id back does not wait for an answer until its own time runs out.
@@ -138,7 +126,7 @@ def overlong(head: bytes, tail: bytes) -> Line:
         rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + ident + rb",", head
     )
     known = None if found is None else _parse(found[1])
-    message = f"a line is longer than {LINE_BYTES_MAX:,} bytes"
+    message = f"a line is longer than {limits.JSON_LINE_BYTES_MAX:,} bytes"
     return Line([RpcError(INVALID_REQUEST, message, ident=known)])
 
 

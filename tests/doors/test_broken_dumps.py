@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hadano import dump, limits
+from hadano import limits
 from hadano.dump import restore
 from hadano.errors import HadanoError
 from tests.doors import kit
@@ -215,7 +215,7 @@ def test_a_line_twice_is_refused(target: Path) -> None:
 def test_a_line_without_an_end_is_not_read_into_memory(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dump, "LINE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(limits, "JSON_LINE_BYTES_MAX", 1_000)
     error = refusal(target, kit.as_dump(b"x" * 1_001))
     assert (error.code, error.message[:8]) == ("E_TOO_LARGE", "line 2: ")
 

@@ -1,5 +1,7 @@
 """Section 6: each limit one below, at, and one above; and what its unit counts."""
 
+import json
+
 import pytest
 
 from hadano import limits
@@ -109,3 +111,27 @@ def test_the_numbers_of_the_contract_are_the_numbers_in_the_code() -> None:
     assert (limits.CALL_MS_MAX, limits.BUSY_MS_MAX) == (2_000, 5_000)
     assert (limits.CHUNK_CODEPOINTS_MAX, limits.CHUNK_STRIDE_CODEPOINTS) == (800, 700)
     assert (limits.FUSION_RANKS_MAX, limits.FUSION_CONSTANT) == (1_000, 60)
+
+
+def test_no_document_within_limits_makes_a_longer_line_of_json(store: Store) -> None:
+    wide = "𝔞"  # two escaped halves of a surrogate pair: twelve bytes
+    document = {
+        "id": wide * limits.ID_CODEPOINTS_MAX,
+        "title": wide * limits.TITLE_CODEPOINTS_MAX,
+        "content": "\1" * limits.CONTENT_BYTES_MAX,
+        "tags": [chr(ord(wide) + n) * limits.TAG_CODEPOINTS_MAX for n in range(limits.TAGS_MAX)],
+        "relations": [
+            {
+                "src": chr(ord(wide) + n) * limits.NODE_CODEPOINTS_MAX,
+                "rel": wide * limits.REL_CODEPOINTS_MAX,
+                "dst": wide * limits.NODE_CODEPOINTS_MAX,
+            }
+            for n in range(limits.RELATIONS_MAX)
+        ],
+    }
+    longest = len(json.dumps(document))
+    assert longest <= limits.JSON_LINE_BYTES_MAX - limits.CONTENT_BYTES_MAX // 2
+    assert longest > limits.JSON_LINE_BYTES_MAX - 2 * limits.CONTENT_BYTES_MAX
+    store.refused("store_document", **document | {"tags": "no list"})
+    [row] = store.audit()
+    assert document["content"] == json.loads(row["args"])["content"]

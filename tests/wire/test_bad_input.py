@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hadano import wire
+from hadano import limits
 from tests.wire.process import FAKE, Process, as_line, call, initialize, notification, request
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
@@ -160,10 +160,10 @@ def sized(bytes_in_line):
 
 
 def test_the_longest_line_is_served_and_one_byte_more_is_refused(server):
-    longest = sized(wire.LINE_BYTES_MAX)
-    assert len(longest) == wire.LINE_BYTES_MAX + len(b"\n")
+    longest = sized(limits.JSON_LINE_BYTES_MAX)
+    assert len(longest) == limits.JSON_LINE_BYTES_MAX + len(b"\n")
     assert "result" in server.ask(longest)
-    assert server.ask(sized(wire.LINE_BYTES_MAX + 1))["error"]["code"] == INVALID_REQUEST
+    assert server.ask(sized(limits.JSON_LINE_BYTES_MAX + 1))["error"]["code"] == INVALID_REQUEST
 
 
 def test_a_bug_is_an_internal_error_that_shows_nothing(server):
@@ -192,7 +192,7 @@ def test_a_line_without_end_is_not_held_in_memory():
 
     with Process(*FAKE) as server:
         server.ask(initialize())
-        server.ask(sized(wire.LINE_BYTES_MAX))
+        server.ask(sized(limits.JSON_LINE_BYTES_MAX))
         before = peak_kib(server)
         for _ in range(200):
             server.send(b"x" * 1_048_576)
