@@ -214,7 +214,7 @@ cdef class Agreement(Snapshot):
 
     cdef int read_terms(self) noexcept nogil:
         """Add up terms from `key` on, a step's worth of leaves; END: all are read."""
-        cdef size_t until = self.leaves_read + LEAVES_A_STEP
+        cdef size_t until
         cdef int64_t page
         cdef int i, first
         cdef int code = MORE
@@ -227,6 +227,8 @@ cdef class Agreement(Snapshot):
                 return code
             if code == END:
                 self.leaf.bytes = NULL
+        # Counted from here, for a finger may have to pass by a doclist longer than a step.
+        until = self.leaves_read + LEAVES_A_STEP
         while True:
             first = self.first_finger()
             if first < 0:

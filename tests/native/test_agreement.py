@@ -144,6 +144,23 @@ def test_characters_that_fts5_folds_or_replaces_agree() -> None:
     assert differing(db) == []
 
 
+def test_a_doclist_longer_than_a_step_does_not_hold_the_comparison_up() -> None:
+    """To go on at `aab`, which is in the newer segment, the older one's 300 leaves of `aaa` are
+    passed by."""
+    db = fresh(pgsz=32, automerge=0, crisismerge=16)
+    for texts in (["a" * 800] * 20, ["aab"]):
+        with db:
+            take(db, ("add", "title", texts))
+    with closing(Agreement(db)) as agreement:
+        for _ in range(10_000):
+            with db:
+                if not agreement.step():
+                    break
+        else:
+            pytest.fail("the comparison goes round in a circle")
+        assert agreement.differing() == []
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=SLOW_STEPS)
 @given(first=st.lists(CHANGES, min_size=5, max_size=30), meanwhile=st.lists(CHANGES, max_size=8))
 def test_only_what_is_written_meanwhile_may_seem_to_differ(first, meanwhile) -> None:
