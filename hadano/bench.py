@@ -121,10 +121,12 @@ def run(path: str, mark: Mark, reps: int, embeddings: EmbeddingsMode = "off") ->
             progress.reach(next(done))
 
         series = [_cold_starts(path, queries["two"][:reps], embeddings, tick)]
-        with measure.Server(path, embeddings) as server:
-            series += _measured("stdio", server, corpus, mark, queries, tick)
-        with closing(Service(Settings(path=path, embeddings=embeddings))) as service:
-            series += _measured("in process", measure.Hall(service), corpus, mark, queries, tick)
+        for measured in (_read, _changed):
+            with measure.Server(path, embeddings) as server:
+                series += measured("stdio", server, corpus, mark, queries, tick)
+            with closing(Service(Settings(path=path, embeddings=embeddings))) as service:
+                hall = measure.Hall(service)
+                series += measured("in process", hall, corpus, mark, queries, tick)
     about = _about(path, mark, built) | {"embeddings": embeddings}
     about["peak memory of the server"] = _megabytes(server.peak_bytes)
     about["peak memory in process"] = _megabytes(measure.own_peak_bytes())
@@ -141,7 +143,26 @@ def _cold_starts(
     return Series("cold start", "to the first search", times, COLD_START_MS)
 
 
-def _measured(
+def _read(
+    through: str,
+    store: measure.Store,
+    corpus: Corpus,
+    mark: Mark,
+    queries: dict[str, list[str]],
+    tick: console.Tick,
+) -> list[Series]:
+    """What leaves the documents as they are, and so comes first: after a change the index is
+    tidied in the background, beside the next calls."""
+    measure.settle(store)
+    searches = measure.searches(store, queries, tick)
+    every = [time for one in searches for time in one.times]
+    together = Series("search", "all classes", every, SEARCH_P95_MS)
+    ids = [corpus.note(n * 31 % mark.scale).id for n in range(len(queries["one"]))]
+    reads = measure.reads(store, ids, queries["two"], tick)
+    return _through(through, [together, *searches, *reads])
+
+
+def _changed(
     through: str,
     store: measure.Store,
     corpus: Corpus,
@@ -150,16 +171,13 @@ def _measured(
     tick: console.Tick,
 ) -> list[Series]:
     measure.settle(store)
-    count = len(queries["one"])
-    searches = measure.searches(store, queries, tick)
-    every = [time for one in searches for time in one.times]
-    together = Series("search", "all classes", every, SEARCH_P95_MS)
-    notes = [corpus.note(mark.scale + n) for n in range(count)]
-    ids = [corpus.note(n * 31 % mark.scale).id for n in range(count)]
-    others = measure.reads(store, ids, queries["two"], tick)
-    others += measure.changes(store, [note.content for note in notes], tick)
-    for one in (series := [together, *searches, *others]):
-        one.group = f"{one.group}, {through}"
+    notes = [corpus.note(mark.scale + n) for n in range(len(queries["one"]))]
+    return _through(through, measure.changes(store, [note.content for note in notes], tick))
+
+
+def _through(door: str, series: list[Series]) -> list[Series]:
+    for one in series:
+        one.group = f"{one.group}, {door}"
     return series
 
 
