@@ -2,17 +2,21 @@
 
 A row holds the arguments verbatim (`full`), their shape (`redacted`) or nothing (`off`). When the
 document that a call stored is deleted or replaced, the row stays and its arguments become their
-shape; the hash of the content stays with it.
+shape; the hash of the content stays with it. So do the rows of searches and of refused calls that
+quote what no document holds any more (quotes.py).
 """
 
-from typing import Any
+import time
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from hadano import limits
-from hadano.connection import Connection
+from hadano.connection import Connection, Row
 from hadano.digest import sha256_of
+from hadano.quotes import Gone, Quotes
 from hadano.types import RequestLog
 
 
@@ -68,29 +72,141 @@ def _whole(text: str) -> bool:
 
 
 def scrub(db: Connection, doc_id: str) -> None:
-    """Takes the text of a document that is gone or replaced out of earlier rows: those of calls
-    that stored it or tried to, under whatever parameter, and of calls that tried to store the same
-    content under an id that does not hold it."""
+    """Takes the arguments of the calls that stored a document, or tried to, out of their rows: it
+    is gone or replaced."""
+    for n, args in db.rows(_STORES, (doc_id,)):
+        db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_shape_of(args), n))
+
+
+_STORES: Final = (
+    "SELECT n, args FROM audit_log"
+    " WHERE doc_id = ? AND tool = 'store_document' AND args IS NOT NULL"
+)
+
+
+def forget(db: Connection, gone: Gone, *, until: float) -> bool:
+    """Takes what is gone out of the rows that quote it, inside the caller's transaction. False
+    where `until`, on the clock of `time.monotonic`, came first: then the rest is owed."""
+    newest = db.value(_NEWEST)
+    if newest is None:
+        return True
+    if time.monotonic() < until:
+        quotes = Quotes(db, [gone])
+        for rows in _quoting(db, quotes, newest):
+            _take_out(db, quotes, rows)
+            if time.monotonic() > until:
+                break
+        else:
+            return True
+    owe(db, gone)
+    return False
+
+
+def owe(db: Connection, gone: Gone) -> None:
+    """Leaves to `forget_owed` what `forget` does, inside the caller's transaction."""
+    newest = db.value(_NEWEST)
+    if newest is not None:
+        text = msgspec.json.encode(gone).decode()
+        db.run("INSERT INTO forgetting(upto, gone) VALUES(?, ?)", (newest, text))
+
+
+def forget_owed(db: Connection) -> Iterator[None]:
+    """Does what is owed, in small transactions, until nothing is. What is to be forgotten stands in
+    the file for so long, and what a crash cuts short begins again."""
+    while owed := _owed(db):
+        quotes = Quotes(db, (gone for _, _, gone in owed))
+        for rows in _quoting(db, quotes, max(upto for _, upto, _ in owed)):
+            if rows:
+                with db.change(durable=False):
+                    _take_out(db, quotes, rows)
+            yield
+        with db.change():
+            db.run_many("DELETE FROM forgetting WHERE n = ?", [(n,) for n, _, _ in owed])
+
+
+def _owed(db: Connection) -> list[tuple[int, int, Gone]]:
+    """What is owed first, as much of it as is looked for in one go; each with the newest row in
+    which to look."""
+    owed: list[tuple[int, int, Gone]] = []
+    size = 0
+    for n, upto, gone in db.stream("SELECT n, upto, gone FROM forgetting ORDER BY n"):
+        size += len(gone)
+        if owed and size > limits.CONTENT_BYTES_MAX:
+            break
+        owed.append((n, upto, msgspec.json.decode(gone, type=Gone)))
+    return owed
+
+
+def _quoting(db: Connection, quotes: Quotes, newest: int) -> Iterator[list[Row]]:
+    """The rows that hold quotes, up to the newest that is asked for, as (n, args, doc_id): of each
+    some that were looked at together, often none.
+
+    Short ones are looked at as one text, for which SQLite needs a tenth of the time that it takes
+    to hand them over one by one.
+    """
+    last = 0
+    while (seen := db.row(_SAID, (last, newest))) is not None and seen[0] is not None:
+        before, (last, said, long) = last, seen
+        short = db.rows(_SHORT, (before, last)) if quotes.among(said) else []
+        yield [row for row in short if _quotes(row, quotes)]
+        for n in msgspec.json.decode(long, type=list[int]):
+            yield [row for row in db.rows(_ONE, (n,)) if _quotes(row, quotes)]
+
+
+def _quotes(row: Row, quotes: Quotes) -> bool:
+    _, args, doc_id = row
+    return quotes.among(args) or (doc_id is not None and quotes.among(doc_id))
+
+
+#: Rows that can quote what their document does not hold: calls about none, and refused ones. The
+#: condition is that of the index.
+_SAYING: Final = (
+    "FROM audit_log INDEXED BY audit_log_saying"
+    " WHERE args IS NOT NULL AND (doc_id IS NULL OR outcome <> 'ok')"
+)
+_NEWEST: Final = f"SELECT max(n) {_SAYING}"
+_ROWS_AT_ONCE: Final = 1_000
+_SHORT_BYTES_MAX: Final = 4_096
+_SAID: Final = f"""
+SELECT max(n),
+       coalesce(group_concat(concat_ws(char(10), args, doc_id), char(10))
+                FILTER (WHERE bytes <= {_SHORT_BYTES_MAX}), ''),
+       json_group_array(n) FILTER (WHERE bytes > {_SHORT_BYTES_MAX})
+FROM (SELECT n, args, doc_id, octet_length(args) AS bytes {_SAYING}
+      AND n > ? AND n <= ? ORDER BY n LIMIT {_ROWS_AT_ONCE})
+"""
+_SHORT: Final = f"""
+SELECT n, args, doc_id {_SAYING} AND n > ? AND n <= ? AND octet_length(args) <= {_SHORT_BYTES_MAX}
+"""
+_ONE: Final = "SELECT n, args, doc_id FROM audit_log WHERE n = ?"
+
+
+def _take_out(db: Connection, quotes: Quotes, rows: list[Row]) -> None:
+    """Leaves of the arguments their shape, and nothing where a name in it is a quote too; of an id
+    nothing where it is one."""
+    for n, args, doc_id in rows:
+        shape = _shape_of(args)
+        left = None if quotes.among(shape) else shape
+        id = None if doc_id is not None and quotes.among(doc_id) else doc_id
+        db.run("UPDATE audit_log SET args = ?, doc_id = ? WHERE n = ?", (left, id, n))
+
+
+def _shape_of(args: str) -> str:
+    """The shape of logged arguments, which may be no more than that already."""
     import json  # It reads what msgspec does not; kept off the way to the first answer.
 
-    for n, args in db.rows(_TRACES, (doc_id,)):
-        given = json.loads(args)
-        if not _is_shape(given):
-            db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_json(shape(given)), n))
+    given = json.loads(args)
+    return args if _is_shape(given) else _json(shape(given))
 
 
-_TRACES = """
-SELECT n, args FROM audit_log AS a WHERE args IS NOT NULL AND (
-  doc_id = ?1 AND tool = 'store_document'
-  OR sha256 IN (SELECT sha256 FROM audit_log WHERE doc_id = ?1)
-     AND NOT EXISTS (SELECT 1 FROM docs AS d WHERE d.id = a.doc_id AND d.sha256 = a.sha256)
-)
-"""
-
-
-def _is_shape(given: dict[str, Any]) -> bool:
-    """Whether these are no arguments but their shape: of each, an object with its type."""
-    return all(isinstance(item, dict) and "type" in item for item in given.values())
+def _is_shape(given: Any) -> bool:
+    """Whether these are no arguments but their shape: of each, or of all, an object with its
+    type."""
+    if not isinstance(given, dict):
+        return False
+    return given.keys() <= {"type", "count", "length"} or all(
+        isinstance(item, dict) and "type" in item for item in given.values()
+    )
 
 
 def shape(given: object) -> Any:
@@ -122,6 +238,7 @@ def _json(value: object) -> str:
     except (ValueError, OverflowError, RecursionError):
         import json  # Rarely needed.
     try:
-        return json.dumps(value)
+        text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return json.dumps(shape(value))
+        text = json.dumps(shape(value), ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()  # \ud800, as JSON spells it

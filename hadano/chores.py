@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import chain
 
 from hadano import audit, ingest, limits, status, vectors
 from hadano.connection import Connection
@@ -99,8 +100,8 @@ class Housekeeper:
         self._wake.set()
 
     def erase(self, *, empty_log: bool) -> None:
-        """Has erasures finished: the index merged where that is owed, and with `empty_log` the log
-        emptied too."""
+        """Has erasures finished, where some of one is owed; with `empty_log` the log is emptied
+        too."""
         self._erasing = True
         self._truncate |= empty_log
         self._wake.set()
@@ -182,7 +183,7 @@ class Housekeeper:
         try:
             self._write_waiting(db)
             if self._integrity == "ok":
-                self._erase_index(db)
+                self._erase(db)
                 self._keep_vectors(db)
             return not self._copy_log(db)
         except HadanoError:
@@ -194,13 +195,14 @@ class Housekeeper:
             with self.change(db, durable=False):
                 pass
 
-    def _erase_index(self, db: Connection) -> None:
-        """Merges the index in small transactions until no delete marker is left, if any is."""
+    def _erase(self, db: Connection) -> None:
+        """Takes what is owed in erasures out of the audit log, then out of the index, in small
+        transactions."""
         if not self._erasing:
             return
         self._erasing = False
         try:
-            for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
+            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.ERASE_PAGES)):
                 self._truncate = True
                 self._between_steps(db)
         except HadanoError:

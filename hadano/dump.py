@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import chain
 from typing import IO, Final, TypeVar
 
 import msgspec
@@ -271,14 +272,17 @@ def _document(line: _Line) -> StoreDocument:
 
 
 def _restore_line(db: Connection, line: _Line, it: StoreDocument, restored: Restored) -> None:
-    match ingest.restore(db, line.id, it, line.created_at, line.updated_at):
+    became, gone = ingest.restore(db, line.id, it, line.created_at, line.updated_at)
+    match became:
         case "same":
             restored.same += 1
         case "new":
             restored.new += 1
         case "replaced":
             restored.replaced += 1
-            audit.scrub(db, line.id)
+    if gone is not None:
+        audit.scrub(db, line.id)
+        audit.owe(db, gone)
     restored.edges += len(line.relations)
 
 
@@ -290,7 +294,7 @@ def _finish(db: Connection, restored: Restored) -> None:
     start, does it."""
     with contextlib.suppress(HadanoError):
         if restored.replaced:
-            for _ in ingest.erase_owed(db, limits.ERASE_PAGES):
+            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.ERASE_PAGES)):
                 if db.wal_pages > limits.WAL_PAGES_MAX:
                     db.checkpoint(truncate=False)
         if db.vectors:

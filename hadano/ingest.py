@@ -18,6 +18,7 @@ from hadano.connection import Connection, listed
 from hadano.digest import sha256_of
 from hadano.errors import no_document
 from hadano.plan import lower_ascii
+from hadano.quotes import Gone
 from hadano.types import (
     Deleted,
     DeleteDocument,
@@ -49,8 +50,9 @@ _HELD = f"SELECT n, {', '.join(_Facts.__struct_fields__)} FROM docs WHERE id = ?
 _Held = tuple[int, _Facts]
 
 
-def store(db: Connection, it: StoreDocument) -> tuple[Stored, bool]:
-    """Saves a document, or replaces the one of that id whole; also says whether text went away.
+def store(db: Connection, it: StoreDocument) -> tuple[Stored, Gone | None]:
+    """Saves a document, or replaces the one of that id whole; also gives what that held and the
+    new one does not, if anything.
 
     The same content keeps its chunk ids; changed content gets new ones, never used before.
     """
@@ -58,24 +60,26 @@ def store(db: Connection, it: StoreDocument) -> tuple[Stored, bool]:
     moment = now()
     held = _held(db, id)
     new = _facts(it, moment if held is None else held[1].created_at, moment)
+    gone = None if held is None else _gone(db, id, it)
     _save(db, id, it, held, new)
     chunks = db.value(
         "SELECT count(*) FROM chunks WHERE doc = (SELECT n FROM docs WHERE id = ?)", (id,)
     )
-    return Stored(id=id, chunks=chunks, sha256=new.sha256), held is not None
+    return Stored(id=id, chunks=chunks, sha256=new.sha256), gone
 
 
 def restore(
     db: Connection, id: str, it: StoreDocument, created_at: str, updated_at: str
-) -> Literal["same", "new", "replaced"]:
+) -> tuple[Literal["same", "new", "replaced"], Gone | None]:
     """Saves a document as `store` does, with an id and times of its own. One that the store holds
     already, to the last tag, is left untouched."""
     held = _held(db, id)
     new = _facts(it, created_at, updated_at)
     if held is not None and held[1] == new and relations_of(db, id) == sorted(_edges(it)):
-        return "same"
+        return "same", None
+    gone = None if held is None else _gone(db, id, it)
     _save(db, id, it, held, new)
-    return "new" if held is None else "replaced"
+    return "new" if held is None else "replaced", gone
 
 
 def relations_of(db: Connection, id: str) -> list[tuple[str, str, str]]:
@@ -108,8 +112,9 @@ def get(db: Connection, it: GetDocument) -> Document:
     )
 
 
-def delete(db: Connection, it: DeleteDocument) -> tuple[Deleted, bool]:
-    """Removes the document of that id and all that came from it; E_NOT_FOUND where there is none.
+def delete(db: Connection, it: DeleteDocument) -> tuple[Deleted, Gone | None]:
+    """Removes the document of that id and all that came from it, and gives what it held;
+    E_NOT_FOUND where there is none.
 
     `erased` says whether the index is rid of it; of the write-ahead log the caller must see to it
     once the transaction is over.
@@ -117,9 +122,10 @@ def delete(db: Connection, it: DeleteDocument) -> tuple[Deleted, bool]:
     n = db.value("SELECT n FROM docs WHERE id = ?", (it.id,))
     if n is None:
         raise no_document(it.id)
+    gone = _gone(db, it.id, None)
     erased = _unindex(db, n)
     db.run("DELETE FROM docs WHERE n = ?", (n,))
-    return Deleted(id=it.id, deleted=True, erased=erased), True
+    return Deleted(id=it.id, deleted=True, erased=erased), gone
 
 
 def erase_owed(db: Connection, pages: int) -> Iterator[None]:
@@ -169,6 +175,25 @@ def _form(text: str) -> str | None:
 def _held(db: Connection, id: str) -> _Held | None:
     row = db.row(_HELD, (id,))
     return None if row is None else (row[0], _Facts(*row[1:]))
+
+
+def _gone(db: Connection, id: str, new: StoreDocument | None) -> Gone | None:
+    """What a document holds, but for what is in the one that comes in its place; None where that
+    is nothing."""
+    old = get(db, GetDocument(id=id))
+    relations = relations_of(db, id)
+    texts, edges = {old.title, old.content, *old.tags}, set(relations)
+    if new is not None:
+        texts -= {new.title, new.content, *([] if new.tags is UNSET else new.tags)}
+        edges -= set(_edges(new))
+    if not texts and not edges:
+        return None
+    return Gone(
+        id=id,
+        texts=sorted(texts),
+        nodes=sorted({name for src, _, dst in edges for name in (src, dst)}),
+        rels=sorted({rel for _, rel, _ in edges}),
+    )
 
 
 def _facts(it: StoreDocument, created_at: str, updated_at: str) -> _Facts:

@@ -24,7 +24,10 @@ from hadano.types import Relation, StoreDocument
 _DOCUMENTS: Final = (
     "SELECT id, title, content, tags, sha256, created_at, updated_at FROM docs ORDER BY n"
 )
-_AUDIT_ROWS: Final = "SELECT * FROM audit_log ORDER BY n"
+#: The audit log, and what is still to be taken out of it; files of version 1 have no such table.
+_AUDIT: Final = (
+    "SELECT name FROM sqlite_schema WHERE name IN ('audit_log', 'forgetting') ORDER BY name"
+)
 #: Chunk ids are never used twice, in the new file neither.
 _LAST_CHUNK: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
@@ -94,8 +97,9 @@ def _copy_document(old: Connection, new: Connection, row: Row) -> None:
 def _copy_audit_log(old: Connection, new: Connection) -> bool:
     """Copies the audit log, as far as it goes; False where it cannot be read to its end."""
     try:
-        for row in old.stream(_AUDIT_ROWS):
-            new.run(f"INSERT INTO audit_log VALUES({', '.join('?' * len(row))})", row)
+        for (table,) in old.rows(_AUDIT):
+            for row in old.stream(f"SELECT * FROM {table} ORDER BY n"):
+                new.run(f"INSERT INTO {table} VALUES({', '.join('?' * len(row))})", row)
     except HadanoError as error:
         if error.code is not Code.INTEGRITY:
             raise

@@ -90,8 +90,22 @@ CREATE TABLE chores(
 ) STRICT, WITHOUT ROWID;
 """
 
+#: Rows of calls about no document, and of refused ones, can quote a text that is gone
+#: (`audit.forget`); `forgetting` holds such texts while there was no time to look for them.
+_V2 = """
+DROP INDEX audit_log_sha256;
+CREATE INDEX audit_log_saying ON audit_log(n)
+WHERE args IS NOT NULL AND (doc_id IS NULL OR outcome <> 'ok');
+
+CREATE TABLE forgetting(
+  n INTEGER PRIMARY KEY,
+  upto INTEGER NOT NULL,
+  gone TEXT NOT NULL
+) STRICT;
+"""
+
 #: MIGRATIONS[v] takes a file from version v to v + 1; version 0 is an empty file.
-MIGRATIONS: Final = (_V1,)
+MIGRATIONS: Final = (_V1, _V2)
 #: PRAGMA user_version of a file that they have brought up to date.
 VERSION: Final = len(MIGRATIONS)
 

@@ -21,6 +21,7 @@ from hadano import (
     graph,
     ingest,
     limits,
+    quotes,
     schemas,
     search,
     status,
@@ -69,7 +70,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     description: str
     request: type[Request]
     reply: type[Reply]
-    #: Reads: (connection, request) -> reply. Writes: the same -> (reply, whether text went away).
+    #: Reads: (connection, request) -> reply. Writes: the same -> (reply, the text that went away
+    #: or None).
     run: Callable[[Connection, Any], Any]
     #: What the audit log counts as the answer's rows.
     rows: Callable[[Any], int]
@@ -292,13 +294,23 @@ class Service:
     def _write(self, call: _Call, request: Request) -> Reply:
         with self._housekeeper.change(self._db):
             reply: Stored | Deleted
-            reply, text_went = call.tool.run(self._db, request)
-            if text_went:
-                audit.scrub(self._db, reply.id)
+            reply, gone = call.tool.run(self._db, request)
+            if gone is not None:
+                self._forget(reply, gone)
             audit.write(self._db, [self._entry(call, rows=call.tool.rows(reply), doc_id=reply.id)])
-        if text_went:
+        if gone is not None:
             self._finish_erasure(reply)
         return reply
+
+    def _forget(self, reply: Stored | Deleted, gone: quotes.Gone) -> None:
+        """Takes text that went away out of the audit log, as far as the call's time allows: the
+        rest is owed, and all of it where the index owes some too."""
+        audit.scrub(self._db, reply.id)
+        owes = isinstance(reply, Deleted) and not reply.erased
+        left_ms = 0 if owes else self._watchdog.left_ms() - _TRUNCATE_MS_MAX
+        forgotten = audit.forget(self._db, gone, until=time.monotonic() + left_ms / 1000)
+        if isinstance(reply, Deleted):
+            reply.erased &= forgotten
 
     def _finish_erasure(self, reply: Reply) -> None:
         """Old text also stands in the write-ahead log, until that is copied back and emptied.

@@ -8,6 +8,7 @@ try:
     from hadano._native.chunk import windows
     from hadano._native.fold import classes, search_form, short_words
     from hadano._native.merge import fuse
+    from hadano._native.pieces import Pieces
     from hadano._native.rank import (
         ENTRY_POINT,
         LIBRARY,
@@ -30,6 +31,7 @@ __all__ = [
     "Agreement",
     "Cancelled",
     "DamagedIndex",
+    "Pieces",
     "Ranker",
     "StoreFailed",
     "classes",

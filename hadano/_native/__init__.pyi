@@ -3,6 +3,7 @@
 from hadano._native.chunk import windows
 from hadano._native.fold import classes, search_form, short_words
 from hadano._native.merge import fuse
+from hadano._native.pieces import Pieces
 from hadano._native.rank import (
     ENTRY_POINT,
     LIBRARY,
@@ -19,6 +20,7 @@ __all__ = [
     "Agreement",
     "Cancelled",
     "DamagedIndex",
+    "Pieces",
     "Ranker",
     "StoreFailed",
     "classes",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from hadano import model
-from hadano._native import classes, fuse, search_form, short_words, windows
+from hadano._native import Pieces, classes, fuse, search_form, short_words, windows
 from hadano._native.vectors import nearest, signs
 
 ACCENTED = "Crème brûlée c# ά한글 " * 2000
@@ -26,6 +26,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "classes": lambda: classes(ACCENTED),
     "short_words": lambda: short_words(ACCENTED, False, False),
     "fuse": lambda: fuse(RANKING, RANKING, 3, 1000, 60, 100),
+    "pieces": lambda: Pieces((ACCENTED.encode(),)).runs(MARKS.encode() + ACCENTED.encode()[9:]),
     "embed": lambda: model.embed(ACCENTED),
     "signs": lambda: signs(VECTORS),
     "nearest": lambda: nearest([BLOCK], [VECTORS[:256], VECTORS[256:512]], 20),

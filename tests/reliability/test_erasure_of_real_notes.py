@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hadano import audit
 from tests.reliability import notes
 from tests.reliability.examiner import (
     Finding,
@@ -48,6 +49,16 @@ def traces_in_index(store: Store) -> list[Finding]:
         db.close()
 
 
+def quote(store: Store, document: dict[str, Any]) -> None:
+    """Calls that put some of a document's text into the audit log, about no document."""
+    words = document["content"].split()
+    for query in (" ".join(words[3:9]), document["title"]):
+        store.answer("search_documents", {"query": query[:1_024]})
+    for edge in document["relations"][:1]:
+        store.ask("query_graph", node=edge["src"], rel=edge["rel"])
+    store.refused("store_document", title=" ", content=document["content"])
+
+
 class Erasures:
     """A store of notes of which some go, and what each of these must not leave."""
 
@@ -57,6 +68,8 @@ class Erasures:
         for document in documents:
             store.ask("store_document", **document)
         assert store.integrity() == "ok"
+        for document in documents:
+            quote(store, document)
         chosen = set(random.Random(0).sample(range(count), gone))
         self.going = [documents[n] for n in sorted(chosen)]
         stay = [document for n, document in enumerate(documents) if n not in chosen]
@@ -99,6 +112,12 @@ def run(store: Store, replacement: dict[str, Any] | None, count: int, gone: int)
 @pytest.mark.parametrize("replacement", [None, NEW], ids=["deleted", "replaced"])
 def test_nothing_of_a_real_note_is_left(store: Store, replacement) -> None:
     run(store, replacement, 150, 8)
+
+
+def test_quotes_left_in_the_audit_log_would_be_found(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(audit, "forget", lambda *_, **__: True)
+    with pytest.raises(AssertionError, match="leaf of a table"):
+        run(store, None, 20, 8)
 
 
 @pytest.mark.slow

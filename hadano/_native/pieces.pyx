@@ -1,0 +1,84 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
+"""Finds where bytes have eight in a row that other bytes have too.
+
+A function of its arguments: whose bytes they are, and what becomes of them, is not known here.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+cdef extern from *:
+    """
+    #define PIECE_BYTES 8
+    /* Fibonacci hashing (Knuth, TAOCP 6.4): 2**64 over the golden ratio. */
+    #define GOLDEN 0x9E3779B97F4A7C15ULL
+    """
+    const Py_ssize_t PIECE_BYTES
+    const uint64_t GOLDEN
+
+
+cdef inline uint64_t piece_at(const char* place) noexcept nogil:
+    cdef uint64_t piece
+    memcpy(&piece, place, PIECE_BYTES)
+    return piece
+
+
+@cython.final
+cdef class Pieces:
+    cdef uint64_t* slots       # by hash, the next free one where that is taken; 0 for none
+    cdef int slots_log2
+    cdef bint has_zero         # the piece that would look like no piece
+
+    def __cinit__(self, tuple texts not None):
+        cdef size_t count = 0
+        cdef bytes text
+        for text in texts:
+            count += PyBytes_GET_SIZE(text)
+        self.slots_log2 = 4
+        while (<size_t> 1 << self.slots_log2) < count + count // 2:
+            self.slots_log2 += 1
+        self.slots = <uint64_t*> PyMem_RawCalloc(<size_t> 1 << self.slots_log2, sizeof(uint64_t))
+        if self.slots is NULL:
+            raise MemoryError
+        for text in texts:
+            self.add(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.slots)
+
+    cdef inline uint64_t* slot_of(self, uint64_t piece) noexcept nogil:
+        """Where the piece is, or the free slot where it would be: one in three is free."""
+        cdef size_t last = (<size_t> 1 << self.slots_log2) - 1
+        cdef size_t at = (piece * GOLDEN) >> (64 - self.slots_log2)
+        while self.slots[at] and self.slots[at] != piece:
+            at = (at + 1) & last
+        return &self.slots[at]
+
+    cdef void add(self, const char* text, Py_ssize_t length) noexcept nogil:
+        cdef Py_ssize_t at
+        cdef uint64_t piece
+        for at in range(length - PIECE_BYTES + 1):
+            piece = piece_at(text + at)
+            self.slot_of(piece)[0] = piece
+            self.has_zero |= piece == 0
+
+    cdef inline bint has(self, uint64_t piece) noexcept nogil:
+        return self.slot_of(piece)[0] != 0 if piece else self.has_zero
+
+    def runs(self, bytes said not None):
+        cdef const char* text = PyBytes_AS_STRING(said)
+        cdef Py_ssize_t end = PyBytes_GET_SIZE(said) - PIECE_BYTES + 1
+        cdef Py_ssize_t at = 0
+        cdef Py_ssize_t start
+        cdef list found = []
+        while at < end:
+            if self.has(piece_at(text + at)):
+                start = at
+                while at < end and self.has(piece_at(text + at)):
+                    at += 1
+                found.append((start, at - 1 + PIECE_BYTES))
+            at += 1
+        return found
