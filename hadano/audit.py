@@ -141,8 +141,8 @@ def _quoting(db: Connection, quotes: Quotes, newest: int) -> Iterator[list[Row]]
     """The rows that hold quotes, up to the newest that is asked for, as (n, args, doc_id): of each
     some that were looked at together, often none.
 
-    Short ones are looked at as one text, for which SQLite needs a tenth of the time that it takes
-    to hand them over one by one.
+    Short ones are looked at as one text: to hand each over takes longer than to look at it. A
+    million searches take some two seconds, half of them SQLite's.
     """
     last = 0
     while (seen := db.row(_SAID, (last, newest))) is not None and seen[0] is not None:
@@ -169,7 +169,7 @@ _ROWS_AT_ONCE: Final = 1_000
 _SHORT_BYTES_MAX: Final = 4_096
 _SAID: Final = f"""
 SELECT max(n),
-       coalesce(group_concat(concat_ws(char(10), args, doc_id), char(10))
+       coalesce(group_concat(args || coalesce(char(10) || doc_id, ''), char(10))
                 FILTER (WHERE bytes <= {_SHORT_BYTES_MAX}), ''),
        json_group_array(n) FILTER (WHERE bytes > {_SHORT_BYTES_MAX})
 FROM (SELECT n, args, doc_id, octet_length(args) AS bytes {_SAYING}

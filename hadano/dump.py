@@ -178,19 +178,36 @@ class Restored(Struct):
 
 def restore(path: str, stream: IO[bytes], embeddings: EmbeddingsMode = "off") -> Restored:
     """Brings a dump's documents into the database at `path`, all of them or, on any error, none;
-    their vectors too, where `embeddings` is local.
+    their vectors too, where `embeddings` is local. A new database appears whole or not at all.
 
     Documents of other ids stay; those of the same id are replaced, and left untouched where
     nothing about them differs. Raises HadanoError: E_VALIDATION and E_TOO_LARGE as store_document
-    does, with the number of the line, and for what is no dump of a known version; E_INTEGRITY for
-    a dump that does not match its header or its hashes; E_TIMEOUT where another process does not
-    let go of the database.
+    does, with the number of the line, for what is no dump of a known version, and where somebody
+    else made the new database meanwhile; E_INTEGRITY for a dump that does not match its header or
+    its hashes; E_TIMEOUT where another process does not let go of the database.
     """
     reader = _Reader(stream)
     lines = iter(reader)
     with reader.naming_lines():
         header = _header(next(lines, b""))
         reader.digest = hashlib.sha256()
+    if not files.is_free(path):
+        return _restore_into(path, reader, lines, header, embeddings)
+    folder, name = os.path.split(path)
+    with files.draft(folder, name) as draft:
+        restored = _restore_into(draft, reader, lines, header, embeddings)
+        if not files.publish_new(draft, path):
+            raise HadanoError(Code.VALIDATION, "the database was made by another meanwhile")
+    return restored
+
+
+def _restore_into(
+    path: str,
+    reader: _Reader,
+    lines: Iterator[bytes],
+    header: _Header,
+    embeddings: EmbeddingsMode,
+) -> Restored:
     with closing(_opened(path, embeddings)) as db:
         db.run(schema.BULK_PRAGMAS)
         with db.change():

@@ -19,6 +19,12 @@ _BESIDE: Final = ("", "-journal", "-wal", "-shm")
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 
 
+def is_free(path: str) -> bool:
+    """Whether a database can get this name: none has it, and nothing lies there that SQLite would
+    play over one."""
+    return not any(os.path.lexists(path + suffix) for suffix in _BESIDE)
+
+
 @contextmanager
 def draft(folder: str, name: str) -> Iterator[str]:
     """The path of a new, empty file in `folder`, gone at the end unless it was given its name."""

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -78,6 +78,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     writes: bool = False
     destructive: bool = False
     idempotent: bool = True
+    #: Tells how the file fared at start-up, and so answers for a damaged one too.
+    tells_integrity: bool = False
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -190,6 +192,7 @@ TOOLS: Final = (
         reply=Status,
         run=status.status,
         rows=_one,
+        tells_integrity=True,
     ),
 )
 
@@ -264,7 +267,7 @@ class Service:
     def _answer(self, call: _Call) -> Reply:
         """The tool's answer, its audit row written."""
         integrity = self._housekeeper.integrity
-        if integrity == "failed" and call.tool.request is not DbStatus:
+        if integrity == "failed" and not call.tool.tells_integrity:
             raise HadanoError(
                 Code.INTEGRITY, "the database failed its check at start-up; see db_status"
             )
@@ -286,8 +289,8 @@ class Service:
         sound = self._housekeeper.structure_holds
         with self._db.snapshot() if sound else contextlib.nullcontext():
             reply: Reply = call.tool.run(self._db, request)
-        if isinstance(reply, Status):
-            reply.integrity_at_boot = self._housekeeper.integrity
+        if call.tool.tells_integrity:
+            cast("Status", reply).integrity_at_boot = self._housekeeper.integrity
         self._log(self._entry(call, rows=call.tool.rows(reply)))
         return reply
 

@@ -38,7 +38,7 @@ cdef class Pieces:
         for text in texts:
             count += PyBytes_GET_SIZE(text)
         self.slots_log2 = 4
-        while (<size_t> 1 << self.slots_log2) < count + count // 2:
+        while (<size_t> 1 << self.slots_log2) < 2 * count:
             self.slots_log2 += 1
         self.slots = <uint64_t*> PyMem_RawCalloc(<size_t> 1 << self.slots_log2, sizeof(uint64_t))
         if self.slots is NULL:
@@ -50,7 +50,7 @@ cdef class Pieces:
         PyMem_RawFree(self.slots)
 
     cdef inline uint64_t* slot_of(self, uint64_t piece) noexcept nogil:
-        """Where the piece is, or the free slot where it would be: one in three is free."""
+        """Where the piece is, or the free slot where it would be: half of them are free."""
         cdef size_t last = (<size_t> 1 << self.slots_log2) - 1
         cdef size_t at = (piece * GOLDEN) >> (64 - self.slots_log2)
         while self.slots[at] and self.slots[at] != piece:

@@ -233,3 +233,23 @@ def test_a_refused_dump_makes_no_file(tmp_path: Path) -> None:
     with pytest.raises(HadanoError):
         restore(str(tmp_path / "new.db"), io.BytesIO(b"no dump"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dump_that_breaks_half_way_makes_no_file(tmp_path: Path) -> None:
+    broken = kit.as_dump(kit.line(), kit.line(id="y", title=1))
+    with pytest.raises(HadanoError, match="line 3"):
+        restore(str(tmp_path / "new.db"), io.BytesIO(broken))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_somebody_makes_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    class Slow(io.BytesIO):
+        def readline(self, most: int | None = -1) -> bytes:
+            if self.tell():  # the header has been read
+                (tmp_path / "new.db").write_bytes(b"theirs")
+            return super().readline(most)
+
+    with pytest.raises(HadanoError, match="meanwhile") as refused:
+        restore(str(tmp_path / "new.db"), Slow(kit.as_dump(kit.line())))
+    assert refused.value.code == "E_VALIDATION"
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"theirs"]
