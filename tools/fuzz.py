@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hadano import limits, wire  # noqa: E402
-from hadano._native import classes, fuse, search_form, short_words, windows  # noqa: E402
+from hadano._native import Pieces, classes, fuse, search_form, short_words, windows  # noqa: E402
 from hadano.connection import Connection  # noqa: E402
 from hadano.errors import Code, HadanoError  # noqa: E402
 from hadano.plan import terms  # noqa: E402
 from hadano.service import TOOLS, Service  # noqa: E402
 from hadano.types import Settings  # noqa: E402
-from tests.oracle import chunking  # noqa: E402
+from tests.oracle import chunking, pieces  # noqa: E402
 from tests.wire import fake  # noqa: E402
 from tests.wire.process import call, enveloped, initialize  # noqa: E402
 
@@ -222,6 +222,9 @@ def on_the_kernels(chance: random.Random) -> str:
     assert search_form(form) == form
     assert len(classes(form)) == len(form)
     short_words(form, chance.random() < 0.5, chance.random() < 0.5)
+    said = it.encode("utf-8", "surrogatepass")
+    other = mutated(chance, said)
+    assert Pieces((said, said[::-1])).runs(other) == pieces.runs((said, said[::-1]), other)
     count = chance.randrange(60)
     chunks = array("q", (chance.randrange(-5, 60) for _ in range(count)))
     docs = array("q", (chance.randrange(-5, 9) for _ in range(count)))

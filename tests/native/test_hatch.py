@@ -71,8 +71,9 @@ def test_whichever_allocation_fails_the_kernel_says_so_and_works_again(
     testcapi = pytest.importorskip("_testcapi", reason="this Python cannot make allocations fail")
     expected = call()
     refused = 0
-    for nth in range(1, 30):
-        testcapi.set_nomemory(nth, nth + 1)
+    for passed in range(30):
+        # Counts what passes before it: a kernel may have one allocation, which is then the first.
+        testcapi.set_nomemory(passed, passed + 1)
         try:
             found = call()
         except MemoryError:

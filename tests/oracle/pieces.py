@@ -12,7 +12,7 @@ def _pieces(text: bytes) -> list[bytes]:
 def runs(texts: Iterable[bytes], said: bytes) -> list[tuple[int, int]]:
     """Every longest stretch of `said` of which all pieces are pieces of one of the texts."""
     known = {piece for text in texts for piece in _pieces(text)}
-    told = [at for at, piece in enumerate(_pieces(said)) if piece in known]
-    starts = [at for at in told if at - 1 not in told]
-    ends = [at + PIECE_BYTES for at in told if at + 1 not in told]
+    told = {at for at, piece in enumerate(_pieces(said)) if piece in known}
+    starts = sorted(at for at in told if at - 1 not in told)
+    ends = sorted(at + PIECE_BYTES for at in told if at + 1 not in told)
     return list(zip(starts, ends, strict=True))
