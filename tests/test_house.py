@@ -74,3 +74,16 @@ def test_the_newest_change_is_of_this_version() -> None:
     newest = re.search(r"^## \[?(\d+\.\d+\.\d+)", changes, re.MULTILINE)
     assert newest is not None
     assert newest[1] == hadano.__version__
+
+
+def test_every_test_that_the_page_on_reliability_names_is_there() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    tests = {
+        path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")
+    }
+    named = re.findall(r"`(?:[\w/]+/)?(test_\w+\.py)`(?:: ((?:`test_\w+`(?:, )?)+))?", page)
+    assert len(named) > 30
+    for file, names in named:
+        assert file in tests
+        for name in re.findall(r"test_\w+", names):
+            assert f"def {name}(" in tests[file]
