@@ -1,4 +1,5 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, autotestdict=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: auto_pickle=False, autotestdict=False
 """Finds where bytes have eight in a row that other bytes have too.
 
 A function of its arguments: whose bytes they are, and what becomes of them, is not known here.

@@ -16,6 +16,7 @@ from tests.reliability.examiner import (
     raw_traces,
     secret,
 )
+from tests.reliability.sound import quiet
 from tests.tools.store import Store, altered
 
 SECRET = "The Zürich vault opens at Quixotic-Nine o'clock"
@@ -110,6 +111,7 @@ def test_arguments_in_the_audit_log_are_seen(path) -> None:
 
 def test_a_log_that_was_not_copied_back_is_seen(tmp_path) -> None:
     with Store(tmp_path / "store.db") as store:
+        quiet(store)
         store.put(SECRET)
         assert "-wal" in places(examine(store.path, [SECRET]))
 
