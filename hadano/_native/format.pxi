@@ -483,3 +483,48 @@ cdef inline uint32_t trigram(
     key[0] = text[0]
     memcpy(key + 1, text + heads[i], n)
     return n + 1
+
+
+cdef inline int64_t next_in_cover(
+    const int64_t *total, int64_t i, int64_t end, int step
+) noexcept nogil:
+    """Of the three trigrams from `i` towards `end` the one whose cover goes on cheapest."""
+    cdef int64_t best = i + step
+    cdef int64_t j = best
+    while j != end and j != i + 3 * step:
+        j += step
+        if total[j] < total[best]:
+            best = j
+    return best
+
+
+cdef void cover_costs(
+    const int64_t *cost, int64_t *total, int64_t first, int64_t n, int step
+) noexcept nogil:
+    """For each of `n` trigrams, from `first` by `step`: the least cost of those, it among them,
+    that leave no codepoint uncovered between `first` and it."""
+    cdef int64_t i = first
+    total[i] = cost[i]
+    for _ in range(n - 1):
+        i += step
+        total[i] = cost[i] + total[next_in_cover(total, i, first, -step)]
+
+
+cdef inline int64_t cover_cost(
+    const int64_t *cost, const int64_t *left, const int64_t *right, uint32_t i
+) noexcept nogil:
+    """What a cover costs that begins with the rows of trigram i."""
+    return left[i] + right[i] + (ROW_CHECK_COST - 1) * cost[i]
+
+
+cdef void pass_over(
+    int64_t *cost, const int64_t *total, int64_t i, int64_t end, int step
+) noexcept nogil:
+    """Mark by a cost of -1 what the cheapest cover from trigram i to `end` leaves out."""
+    cdef int64_t next
+    while i != end:
+        next = next_in_cover(total, i, end, step)
+        i += step
+        while i != next:
+            cost[i] = -1
+            i += step

@@ -91,6 +91,8 @@ cdef enum:
     SHORT_ROW = 2 + 63
     # Trigrams of one phrase before the byte that numbers them starts anew.
     MET_MAX = 255
+    # How many leaves can be run past while the rows of one are held against another list; measured.
+    ROW_CHECK_COST = 8
     # A segment of less than such a part of the greatest one's leaves is small.
     GREAT_SEGMENT = 8
     # Rows are packed and scored by blocks of 1,024, scanned by runs of 32.

@@ -166,7 +166,9 @@ cdef class Terms(Doclists):
 
         heads[i] is where codepoint i begins in `text`; text[heads[i] - 1] may be overwritten by
         nobody: keys are built aside. A cover (first and last trigram, no codepoint left out) of
-        least cost is read, the shortest doclist first.
+        least cost is read, the shortest doclist first. Leaves cost, and most of all the rows of the
+        shortest doclist, for all of them are held against the others: a trigram that few rows
+        have is worth reading where the cover could do without.
         """
         cdef int64_t *costs = <int64_t *>malloc(<size_t>n * 3 * sizeof(int64_t))
         cdef int code
@@ -196,10 +198,10 @@ cdef class Terms(Doclists):
     cdef int locate_cover(
         self, const uint8_t *text, const uint32_t *heads, uint32_t n, int64_t *cost
     ) noexcept nogil:
-        cdef int64_t *total = cost + n
-        cdef int64_t *back = total + n
+        cdef int64_t *left = cost + n
+        cdef int64_t *right = left + n
         cdef uint8_t key[16]
-        cdef uint32_t key_n, i, j, best
+        cdef uint32_t key_n, i, best
         cdef uint32_t base = 0
         cdef uint32_t read = 0
         cdef int code
@@ -208,27 +210,14 @@ cdef class Terms(Doclists):
             code = self.span_of(key, key_n, &cost[i])
             if code != MORE:
                 return code
-        total[0] = cost[0]
-        back[0] = -1
+        cover_costs(cost, left, 0, n, 1)
+        cover_costs(cost, right, n - 1, n, -1)
+        best = 0
         for i in range(1, n):
-            best = i - 1
-            for j in range(i - 3 if i > 3 else 0, i - 1):
-                if total[j] < total[best]:
-                    best = j
-            total[i] = total[best] + cost[i]
-            back[i] = best
-        # Mark the cover by its cost; what is not in it costs -1.
-        i = n - 1
-        while True:
-            j = <uint32_t>back[i] if back[i] >= 0 else 0
-            while i and i - 1 > j:
-                i -= 1
-                cost[i] = -1
-            if i == 0:
-                break
-            i = j
-            if back[i] < 0:
-                break
+            if cover_cost(cost, left, right, i) < cover_cost(cost, left, right, best):
+                best = i
+        pass_over(cost, left, best, 0, -1)
+        pass_over(cost, right, best, n - 1, 1)
         while True:
             best = n
             for i in range(n):
