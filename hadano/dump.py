@@ -213,7 +213,10 @@ def _restore_into(
         with db.change():
             if db.vectors:
                 vectors.set_up(db)
+            before = db.value("SELECT count(*) FROM docs")
             restored = _restore_lines(db, reader, lines, header)
+            if restored.new > before:
+                ingest.merge_index(db)
         _finish(db, restored)
     return restored
 

@@ -128,6 +128,12 @@ def delete(db: Connection, it: DeleteDocument) -> tuple[Deleted, Gone | None]:
     return Deleted(id=it.id, deleted=True, erased=erased), gone
 
 
+def merge_index(db: Connection) -> None:
+    """Makes one segment of the full-text index, inside the caller's transaction: some 3 s for
+    100,000 notes. A search then looks each trigram up once, and not once a segment."""
+    db.run("INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')")
+
+
 def erase_owed(db: Connection, pages: int) -> Iterator[None]:
     """Merges the index, `pages` pages and one transaction a step, until no erasure is owed.
 

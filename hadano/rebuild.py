@@ -49,6 +49,7 @@ def rebuild(source: str, folder: str) -> tuple[str, int, bool]:
             with new.change():
                 with old.snapshot():
                     docs = _copy_documents(old, new)
+                ingest.merge_index(new)
                 # A transaction that met a damaged tree fails at its end, too.
                 audit = _copy_audit_log(old, new)
             new.checkpoint(truncate=True)

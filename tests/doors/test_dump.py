@@ -6,6 +6,7 @@ import os
 import stat
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -80,6 +81,21 @@ def test_what_was_restored_is_found_read_and_walked_as_before(source: Path, targ
         return answers
 
     assert seen(target) == seen(source)
+
+
+def test_what_fills_a_store_leaves_its_index_in_one_segment(target: Path) -> None:
+    def segments() -> int:
+        with closing(Connection(str(target), reading=True)) as db:
+            # A row of %_data has its segment's number above 37 bits (fts5_index.c).
+            return db.value("SELECT count(DISTINCT id >> 37) FROM chunks_fts_data WHERE id > 10")
+
+    letters = Random(1)
+    texts = ["".join(letters.choices("abcdefghij ", k=30_000)) for _ in range(20)]
+    lines = [kit.line(id=f"{n:02}", content=text) for n, text in enumerate(texts)]
+    restored(target, kit.as_dump(*lines))
+    assert segments() == 1
+    restored(target, kit.as_dump(kit.line(id="one", content="is not worth rewriting all for")))
+    assert segments() == 2
 
 
 def test_restored_twice_changes_not_one_row(source: Path, target: Path) -> None:
