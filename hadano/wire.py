@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hadano import __version__, limits
-from hadano.service import Service, Tool, UnknownTool
+from hadano.service import Answer, Service, Tool, UnknownTool
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS: Final = ("2026-07-28",)
@@ -70,6 +70,9 @@ class RpcError(Exception):
         self.data = data
         self.id = ident
 
+
+#: What is said of a cursor.
+ONE_PAGE: Final = "cursor: the list has one page, no cursor was given out"
 
 NO_BATCHES: Final = RpcError(INVALID_REQUEST, "this protocol version has no batches")
 
@@ -336,24 +339,19 @@ class Session:
 
     def _list(self, params: Params) -> Result:
         if _checked(params, _ListParams).cursor is not None:
-            raise RpcError(INVALID_PARAMS, "cursor: the list has one page, no cursor was given out")
+            raise RpcError(INVALID_PARAMS, ONE_PAGE)
         return {"tools": self._listed}
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
-        return [_described(tool) for tool in self._tools]
+        return [described(tool) for tool in self._tools]
 
     def _call(self, params: Params) -> Result:
         call = _checked(params, _CallParams)
         try:
-            answer = self._service.call(call.name, call.arguments)
+            return _called(self._service.call(call.name, call.arguments))
         except UnknownTool:
-            raise RpcError(INVALID_PARAMS, f"Unknown tool: {call.name}") from None
-        return {
-            "content": [{"type": "text", "text": answer.content.decode()}],
-            "structuredContent": msgspec.Raw(answer.content),
-            "isError": answer.is_error,
-        }
+            raise RpcError(INVALID_PARAMS, unknown_tool(call.name)) from None
 
 
 #: The list of tools changes with the program alone; a client on a pipe gains nothing by keeping it.
@@ -361,10 +359,28 @@ _FRESHNESS: Final = {"ttlMs": 0, "cacheScope": "private"}
 
 
 def _complete(result: Result) -> Result:
-    return result | {"resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
+    """A result of the envelope era; its keys, too, stand as the SDK has them."""
+    whole = sorted((result | {"resultType": "complete"}).items())
+    return dict(whole) | {"_meta": {SERVER_KEY: SERVER_INFO}}
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _called(answer: Answer) -> Result:
+    """The result of a call. Its keys stand as the official SDK has them, which writes them where
+    the answer goes out over HTTP: the same bytes through either door."""
+    return {
+        "content": [{"text": answer.content.decode(), "type": "text"}],
+        "isError": answer.is_error,
+        "structuredContent": msgspec.Raw(answer.content),
+    }
+
+
+def unknown_tool(name: str) -> str:
+    """What is said of a tool that is none."""
+    return f"Unknown tool: {name}"
+
+
+def described(tool: Tool) -> dict[str, Any]:
+    """A tool's row in the list of tools."""
     return {
         "name": tool.name,
         "title": tool.title,
