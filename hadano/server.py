@@ -1,8 +1,9 @@
-"""`python -m hadano.server`: the MCP server on standard input and output.
+"""`python -m hadano.server`: the MCP server on standard input and output, or with --http over HTTP.
 
 It owns the process: descriptors, threads, signals, the way out. A reader thread takes lines and
 cancellations while a call runs; the main thread answers in order. It refuses to know what a
-message means (wire.py) and what a tool does (service.py).
+message means (wire.py), what a tool does (service.py), and what HTTP is (web/), which is imported
+when it is asked for.
 """
 
 import io
@@ -14,12 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import Condition, Lock, Semaphore, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hadano import __version__, limits, wire
-from hadano.errors import HadanoError, SettingsError
+from hadano.errors import HadanoError, SettingsError, invalid
 from hadano.service import TOOLS, Service, Tool
 from hadano.types import Settings
+
+if TYPE_CHECKING:
+    import argparse
 
 #: The descriptors of a client's pipes: requests are read from one, answers written to the other.
 Pipes = tuple[int, int]
@@ -35,6 +39,8 @@ LINE_COST_BYTES: Final = 1_024
 ERROR_TEXTS_MAX: Final = 1_000
 #: From a signal to the end of the process, whatever still runs: within the 2 s clients allow.
 EXIT_SECONDS_MAX: Final = 1.5
+#: The same over HTTP, where the call in hand is finished first and no client waits to kill.
+HTTP_EXIT_SECONDS_MAX: Final = 10
 #: For the last words on standard error.
 ERRORS_SECONDS_MAX: Final = 0.2
 
@@ -282,7 +288,7 @@ def claim_streams() -> Pipes:
 def host(open_service: Callable[[], Service], tools: Sequence[Tool], pipes: Pipes) -> None:
     """Serves one client until its input ends, its pipe breaks or a signal comes; then closes."""
     desk = Desk(lambda: service.cancel())
-    _stop_on_signals(desk.stop)
+    _stop_on_signals(desk.stop, EXIT_SECONDS_MAX)
     service = open_service()
     try:
         serve(wire.Session(service, tools), desk, *pipes)
@@ -290,12 +296,12 @@ def host(open_service: Callable[[], Service], tools: Sequence[Tool], pipes: Pipe
         service.close()
 
 
-def _stop_on_signals(stop: Callable[[], None]) -> None:
+def _stop_on_signals(stop: Callable[[], None], seconds: float) -> None:
     """Calls `stop` on SIGTERM and SIGINT, even while the main thread is deep in compiled code.
 
     Python runs a signal's handler in the main thread, between two bytecodes; the wakeup descriptor
-    is written at once, on Windows too. A process that has not ended in time (its client reads no
-    answers and keeps the pipe open) is ended: the database stands that as it stands a crash.
+    is written at once, on Windows too. A process that has not ended in `seconds` (its client reads
+    no answers and keeps the pipe open) is ended: the database stands that as it stands a crash.
     """
     waking, woken = os.pipe()
     if sys.platform != "win32":
@@ -307,7 +313,7 @@ def _stop_on_signals(stop: Callable[[], None]) -> None:
     def watch() -> None:
         os.read(waking, 1)
         stop()
-        time.sleep(EXIT_SECONDS_MAX)
+        time.sleep(seconds)
         os._exit(0)
 
     Thread(target=watch, daemon=True).start()
@@ -331,25 +337,65 @@ def _explain(path: str) -> None:
     )
 
 
-def _parse_arguments(arguments: Sequence[str]) -> None:
-    """--help and --version print and exit 0; there is nothing else, so all else exits 2."""
+def _parse_arguments(arguments: Sequence[str]) -> "argparse.Namespace":
+    """What was asked for. --help and --version print and exit 0, wrong usage exits 2."""
     import argparse  # Not on the way to the first answer of a client, which passes no arguments.
+
+    from hadano.web.access import address
 
     parser = argparse.ArgumentParser(
         prog="python -m hadano.server",
-        description="The MCP server of Hadano on standard input and output. A client starts it; "
-        "started in a terminal, it shows how to add it to one.",
+        description="The MCP server of Hadano, on standard input and output: a client starts it; "
+        "started in a terminal, it shows how to add it to one. With --http it serves many clients "
+        "at once.",
         epilog="HADANO_DB: path of the database file (hadano.db). HADANO_EMBEDDINGS: off or local "
         "(off). HADANO_REQUEST_LOG: full, redacted or off (full).",
     )
     parser.add_argument("--version", action="version", version=f"hadano {__version__}")
-    parser.parse_args(arguments)
+    parser.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        type=address,
+        help="serve at http://HOST:PORT/mcp instead; HOST is 127.0.0.1 where it is left out, any "
+        "other than this machine's own needs a token",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="F",
+        help="with --http: let in only who sends `Authorization: Bearer` and the token in this "
+        "file, which nobody but its owner may be able to read",
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --http: a further name that clients call this server by (Host), such as that "
+        "of a reverse proxy; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="with --http: a site whose pages may call, such as https://example.org; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--make-token", metavar="F", help="write a new token to a new file, and end"
+    )
+    parsed = parser.parse_args(arguments)
+    if parsed.http is None and (parsed.token_file or parsed.allow_host or parsed.allow_origin):
+        parser.error("--token-file, --allow-host and --allow-origin need --http")
+    if parsed.make_token is not None and len(arguments) > 2:
+        parser.error("--make-token stands alone")
+    return parsed
 
 
-def _start(by_hand: bool, pipes: Pipes) -> int:
+def _status(work: Callable[[], None]) -> int:
+    """The exit status that some work comes to; a failure is said in one line."""
     try:
-        settings = Settings.from_environment()
-        host(partial(_opened, settings, by_hand), TOOLS, pipes)
+        work()
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
@@ -359,6 +405,11 @@ def _start(by_hand: bool, pipes: Pipes) -> int:
     return 0
 
 
+def _serve_pipes(by_hand: bool, pipes: Pipes) -> None:
+    settings = Settings.from_environment()
+    host(partial(_opened, settings, by_hand), TOOLS, pipes)
+
+
 def _opened(settings: Settings, by_hand: bool) -> Service:
     service = Service(settings)
     if by_hand:
@@ -366,16 +417,57 @@ def _opened(settings: Settings, by_hand: bool) -> Service:
     return service
 
 
+def _serve_http(asked: "argparse.Namespace") -> None:
+    from hadano.web import access
+
+    settings = Settings.from_environment()
+    token = None if asked.token_file is None else access.read_token(asked.token_file)
+    listening = access.bound(asked.http)
+    access.check_reach(listening, token)
+    where = access.Address(asked.http.host, listening.getsockname()[1])
+    gate = access.Access(where, token, asked.allow_host, asked.allow_origin)
+
+    from hadano.web import listener  # Most of a second: what can be refused was refused before.
+
+    def opened() -> Service:
+        service = Service(settings)
+        callers = "whoever has the token" if token else "this machine"
+        print(
+            f"Hadano {__version__} serves {settings.path} at http://{where.authority}/mcp "
+            f"to {callers}",
+            file=sys.stderr,
+        )
+        return service
+
+    stopping = partial(_stop_on_signals, seconds=HTTP_EXIT_SECONDS_MAX)
+    listener.host(opened, TOOLS, listening, gate, stopping)
+
+
+def _make_token(path: str) -> int:
+    from hadano.web import access
+
+    def make() -> None:
+        try:
+            print(access.make_token(path))
+        except OSError as error:
+            raise invalid("--make-token", f"{path}: {error.strerror}") from None
+
+    return _status(make)
+
+
 def main() -> int:
     """The exit status: 0 at the end of input or on a signal, 1 on a failure, 2 on wrong usage."""
-    if len(sys.argv) > 1:
-        _parse_arguments(sys.argv[1:])
+    asked = _parse_arguments(sys.argv[1:]) if len(sys.argv) > 1 else None
+    if asked is not None and asked.make_token is not None:
+        return _make_token(asked.make_token)
     by_hand = os.isatty(0)
     pipes = claim_streams()
     errors = Errors(2)
     sys.stdout = sys.stderr = errors
     try:
-        return _start(by_hand, pipes)
+        if asked is not None and asked.http is not None:
+            return _status(partial(_serve_http, asked))
+        return _status(partial(_serve_pipes, by_hand, pipes))
     finally:
         errors.finish()
 

@@ -1,0 +1,219 @@
+"""The listener: sockets and HTTP, by uvicorn, with the time-outs and the bound that it lacks.
+
+Knows nothing of MCP. Sources: RFC 9112; uvicorn's own protocol, which is extended here at the
+methods that asyncio calls.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from hadano.service import Service, Tool
+from hadano.web import tools as sdk
+from hadano.web.access import Access
+from hadano.web.door import BODY_BYTES_MAX, SESSION_IDLE_SECONDS, SESSIONS_MAX, Door
+from hadano.web.line import Line
+
+#: Past it the connection that has been idle longest is closed. Below the 256 descriptors that some
+#: systems give a process.
+CONNECTIONS_MAX: Final = 128
+#: Connections that the system holds, and that are taken in at once.
+BACKLOG: Final = 64
+#: From a connection's beginning, or the first byte of a further request, to the end of its head.
+HEAD_SECONDS_MAX: Final = 10
+#: Between two requests of a connection; longer than proxies keep theirs (nginx: 60 s).
+IDLE_SECONDS_MAX: Final = 75
+#: For a client to take in what it was sent.
+WRITE_SECONDS_MAX: Final = 30
+#: From the first signal on, for the call in hand and the answers on their way: a call's two
+#: seconds, and one.
+DRAIN_SECONDS_MAX: Final = 3
+
+_FULL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n"
+    b"connection: close\r\n\r\n"
+)
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, which neither waits for ever nor is one too many."""
+
+    _clock: asyncio.TimerHandle | None = None
+    _write_clock: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Makes room for itself, or says that there is none."""
+        if not self._make_room():
+            self.transport = transport
+            transport.write(_FULL)
+            transport.close()
+            return
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._expect_head()
+
+    def _make_room(self) -> bool:
+        others = cast("set[Connection]", self.connections)
+        while len(others) >= CONNECTIONS_MAX:
+            idle = [other for other in others if not other.busy]
+            if not idle:
+                return False
+            longest = min(idle, key=lambda other: other._idle_since)
+            others.discard(longest)  # At once: more may come before it is lost.
+            longest.transport.abort()
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.busy:
+            self._stop_expecting()
+        elif self._clock is None:
+            self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._idle_since = self.loop.time()
+        if self.transport.is_closing():
+            self.loop.call_later(WRITE_SECONDS_MAX, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_expecting()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_clock = self.loop.call_later(WRITE_SECONDS_MAX, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._write_clock is not None:
+            self._write_clock.cancel()
+            self._write_clock = None
+        if self.flow is not None:
+            super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _expect_head(self) -> None:
+        self._clock = self.loop.call_later(HEAD_SECONDS_MAX, self.transport.abort)
+
+    def _stop_expecting(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn's server, which leaves signals to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _WithoutContent(logging.Formatter):
+    """What libraries report, without the words of exceptions: those can quote what was stored."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        kind, _, trace = ei
+        return "".join([*traceback.format_tb(trace), kind.__name__])
+
+
+def host(
+    open_service: Callable[[], Service],
+    tools: Sequence[Tool],
+    listening: socket.socket,
+    access: Access,
+    on_stop: Callable[[Callable[[], None]], None],
+) -> None:
+    """Serves on a socket until stopped, then finishes the call in hand and closes the service.
+
+    `on_stop` is given what stops it, which may be called from any thread.
+    """
+    _log_without_content()
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        stopping = asyncio.Event()
+        on_stop(lambda: _call_soon(loop, stopping.set))
+        with contextlib.closing(open_service()) as service:
+            runner.run(_serve(Line(service), tools, listening, access, stopping))
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # The loop has ended.
+        loop.call_soon_threadsafe(callback)
+
+
+def _log_without_content() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_WithoutContent("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.ERROR, handlers=[handler])
+
+
+async def _serve(
+    line: Line,
+    tools: Sequence[Tool],
+    listening: socket.socket,
+    access: Access,
+    stopping: asyncio.Event,
+) -> None:
+    manager = StreamableHTTPSessionManager(
+        sdk.server(tools),
+        json_response=True,
+        session_idle_timeout=SESSION_IDLE_SECONDS,
+        max_request_body_size=BODY_BYTES_MAX,
+        # The door makes room; those that open at once come on top.
+        max_sessions=SESSIONS_MAX + CONNECTIONS_MAX,
+    )
+    server = _Uvicorn(_config(Door(access, line, manager.handle_request)))
+
+    async def stop() -> None:
+        await stopping.wait()
+        line.close()
+        server.should_exit = True
+
+    async with manager.run():
+        watching = asyncio.ensure_future(stop())
+        try:
+            await server.serve(sockets=[listening])
+        finally:
+            watching.cancel()
+            line.worker.shutdown()
+
+
+def _config(app: Door) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        backlog=BACKLOG,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS_MAX,
+        timeout_graceful_shutdown=DRAIN_SECONDS_MAX,
+    )
