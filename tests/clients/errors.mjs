@@ -1,6 +1,7 @@
 // What the official TypeScript SDK's client makes of a tool's error and of a tool that is none.
 //
 // node errors.mjs CLIENT COMMAND ARGUMENT...   CLIENT: v1, v2-legacy, v2-auto, v2-pinned
+// node errors.mjs CLIENT URL TOKEN
 
 import assert from "node:assert/strict";
 import { connected } from "./connected.mjs";

@@ -1,4 +1,4 @@
-"""The TypeScript SDK's client, old and new, and the Inspector's command line, on the real server.
+"""The TypeScript SDK's client, old and new, and the Inspector's command line, through both doors.
 
 They come from the npm registry, so these tests run where they have been installed:
 
@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.web.web import REAL, Server
+
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
 NODE = MODULES / ".bin" / "node"
 INSPECTOR = MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 SERVER = (sys.executable, "-m", "hadano.server")
+TOKEN = "t" * 43
 
 pytestmark = pytest.mark.skipif(
     not MODULES.exists(), reason="needs `npm ci --prefix tests/clients`"
@@ -39,29 +42,49 @@ def node(tmp_path):
     return run
 
 
+@pytest.fixture(params=["stdio", "http"])
+def server(request, tmp_path):
+    """What a client is told to reach the server: a command, or an address and a token."""
+    if request.param == "stdio":
+        yield SERVER
+        return
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text(TOKEN)
+    environment = {"HADANO_DB": str(tmp_path / "store.db")}
+    with Server(*REAL, "--token-file", str(token), environment=environment) as door:
+        yield door.url, TOKEN
+
+
 CLIENTS = ["v1", "v2-legacy", "v2-auto", "v2-pinned"]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_typescript_client_walks_through_all_seven_tools(node, client):
-    status, said = node(HERE / "walk.mjs", client, *SERVER)
+def test_the_typescript_client_walks_through_all_seven_tools(node, client, server):
+    status, said = node(HERE / "walk.mjs", client, *server)
     assert status == 0
     assert f"{client}: all seven tools answered" in said
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_typescript_client_sees_an_error_as_an_error(node, client):
-    status, _ = node(HERE / "errors.mjs", client, *SERVER)
+def test_the_typescript_client_sees_an_error_as_an_error(node, client, server):
+    status, _ = node(HERE / "errors.mjs", client, *server)
     assert status == 0
 
 
 @pytest.fixture
-def inspect(node, tmp_path):
+def inspect(node, tmp_path, server):
     """Asks the Inspector's command line: its exit status and the result that it printed."""
 
     def inspect(method, *options):
-        chosen = ("-e", f"HADANO_DB={tmp_path / 'store.db'}", "--method", method, *options)
-        status, said = node(INSPECTOR, "--cli", *chosen, "--", *SERVER)
+        chosen = ["--cli", "--method", method, *options]
+        if server == SERVER:
+            chosen += ["-e", f"HADANO_DB={tmp_path / 'store.db'}", "--", *SERVER]
+        else:
+            url, token = server
+            chosen += ["--transport", "http", "--server-url", url]
+            chosen += ["--header", f"Authorization: Bearer {token}"]
+        status, said = node(INSPECTOR, *chosen)
         return status, json.loads(said)
 
     return inspect

@@ -2,6 +2,7 @@
 // the tool's own output schema.
 //
 // node walk.mjs CLIENT COMMAND ARGUMENT...   CLIENT: v1, v2-legacy, v2-auto, v2-pinned
+// node walk.mjs CLIENT URL TOKEN
 
 import assert from "node:assert/strict";
 import { connected } from "./connected.mjs";

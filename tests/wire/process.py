@@ -97,13 +97,18 @@ class Process:
 
     def receive(self) -> object:
         """The next line of the answers; None at their end."""
+        line = self.line()
+        return None if line is None else json.loads(line.decode())
+
+    def line(self) -> bytes | None:
+        """The same, as it was written."""
         with self._patience():
             line = self._process.stdout.readline()
         if not line:
             return None
         assert line.endswith(b"\n")
         assert not line.endswith(b"\r\n")
-        return json.loads(line.decode())
+        return line[:-1]
 
     def ask(self, message: object) -> object:
         self.send(message)
