@@ -9,6 +9,8 @@
                                                    the gate of a change of the hot path
     asv publish && asv preview                     the graphs
 
+Beside asv, `spawn.py` and `vectors.py` print a table each; they need notes, as their heads say.
+
 Texts come from `hadano._bench.corpus`, the same for ever; each class builds its store once a
 commit, in `setup_cache`. The sizes are classes and not parameters, so that a small one can be run
 without the large one being built.

@@ -1,0 +1,193 @@
+"""What vectors cost and what they find, on real notes: each line of one table, in one run.
+
+    python benchmarks/vectors.py NOTES.jsonl
+
+NOTES has an object with `id`, `title` and `text` a line. Milliseconds are a client's, in process;
+`off` and `local` take turns. Pages: the parts of a manual's page in two languages, `LANGUAGE/...#N`
+under MANUAL with the same `permalink`, count as one translation; a page is compared with another by
+the mean, over its windows, of the best cosine to one of the other's.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import numpy as np
+
+from hadano import limits, model
+from hadano._bench import measure
+from hadano._native import windows
+from hadano.dump import restore
+from hadano.service import Service
+from hadano.types import EmbeddingsMode, Settings
+
+STORED: Final = 1_000
+SEARCHES: Final = 300
+STARTS: Final = 15
+MANUAL: Final = "obsidianmd+obsidian-help/"
+TIME: Final = "2026-01-01T00:00:00.000Z"
+
+Note = dict[str, str]
+Times = dict[EmbeddingsMode, list[float]]
+
+
+def main() -> None:
+    with open(sys.argv[1], encoding="utf-8", newline="\n") as lines:
+        notes = [json.loads(line) for line in lines]
+    say("kernel, one thread", f"{kernel(notes):,.0f} chunks a second")
+    with tempfile.TemporaryDirectory() as folder:
+        paths: dict[EmbeddingsMode, str] = {
+            "off": os.path.join(folder, "off.db"),
+            "local": os.path.join(folder, "local.db"),
+        }
+        restored(paths["off"], notes)
+        shutil.copyfile(paths["off"], paths["local"])
+        seconds, chunks, searches = backfilled(paths["local"])
+        growth = os.path.getsize(paths["local"]) - os.path.getsize(paths["off"])
+        say(f"backfill of {chunks:,} chunks", f"{seconds:.1f} s")
+        say("file growth", f"{growth / chunks:.0f} bytes a chunk")
+        say("search_knowledge, vector, 3 seeds", quantiles(searches))
+        for mode, times in starts(paths).items():
+            say(f"cold start, {mode}", f"median {statistics.median(times):.0f} ms")
+        for mode, times in stores(paths, notes[:: -(-len(notes) // STORED)]).items():
+            say(f"store_document, {mode}", quantiles(times))
+    for language in ("ja", "zh", "de", "ko"):
+        rank, pages = translations(notes, language)
+        say(f"{language} to en, {pages} pages", f"mean reciprocal rank {rank:.3f}")
+
+
+def say(what: str, figure: str) -> None:
+    print(f"{what:36}{figure}", flush=True)
+
+
+def quantiles(times: list[float]) -> str:
+    ordered = sorted(times)
+    p95 = ordered[int(len(ordered) * 0.95)]
+    return f"p50 {statistics.median(ordered):.2f}, p95 {p95:.2f}, max {ordered[-1]:.1f} ms"
+
+
+def cut(text: str) -> list[str]:
+    return windows(text, limits.CHUNK_CODEPOINTS_MAX, limits.CHUNK_STRIDE_CODEPOINTS)
+
+
+def kernel(notes: list[Note]) -> float:
+    """Chunks a second of processor time, of every fifth note."""
+    chunks = [chunk for note in notes[::5] for chunk in cut(note["text"])]
+    began = time.thread_time()
+    for chunk in chunks:
+        model.embed(chunk)
+    return len(chunks) / (time.thread_time() - began)
+
+
+@contextmanager
+def opened(path: str, mode: EmbeddingsMode) -> Iterator[measure.Hall]:
+    with closing(Service(Settings(path=path, embeddings=mode))) as service:
+        store = measure.Hall(service)
+        measure.settle(store)
+        yield store
+
+
+def stores(paths: dict[EmbeddingsMode, str], notes: list[Note]) -> Times:
+    """Milliseconds of storing each note once more, with vectors and without, by turns."""
+    times: Times = {"off": [], "local": []}
+    with opened(paths["off"], "off") as off, opened(paths["local"], "local") as local:
+        for note in notes:
+            document = {"title": note["title"], "content": note["text"]}
+            for mode, store in (("off", off), ("local", local)):
+                times[mode].append(measure.timed(store, "store_document", document)[0])
+    return times
+
+
+def restored(path: str, notes: list[Note]) -> None:
+    """Makes a store of all notes, without vectors."""
+    header = {"format": "hadano-dump", "version": 1, "docs": len(notes), "edges": 0, "time": TIME}
+    with tempfile.TemporaryFile() as dump:
+        dump.write(json.dumps(header).encode() + b"\n")
+        for note in sorted(notes, key=lambda note: note["id"]):
+            document = {
+                "id": note["id"],
+                "title": note["title"],
+                "content": note["text"],
+                "tags": [],
+                "relations": [],
+                "created_at": TIME,
+                "updated_at": TIME,
+            }
+            dump.write(json.dumps(document).encode() + b"\n")
+        dump.seek(0)
+        restore(path, dump)
+
+
+def backfilled(path: str) -> tuple[float, int, list[float]]:
+    """Seconds until a store has all its vectors, how many those are, and milliseconds of searches
+    from three chunks each."""
+    began = time.perf_counter()
+    with closing(Service(Settings(path=path, embeddings="local"))) as service:
+        store = measure.Hall(service)
+        measure.settle(store)
+        seconds = time.perf_counter() - began
+        chunks: int = store.call("db_status", {})["vectors"]
+        chance = random.Random(1)
+        seeds = [chance.sample(range(1, chunks + 1), 3) for _ in range(SEARCHES)]
+        asked = [{"seed_chunk_ids": three, "mode": "vector"} for three in seeds]
+        times = [measure.timed(store, "search_knowledge", each)[0] for each in asked]
+    return seconds, chunks, times
+
+
+def starts(paths: dict[EmbeddingsMode, str]) -> Times:
+    """Milliseconds from spawning a server to its first search answer, by turns."""
+    times: Times = {"off": [], "local": []}
+    for _ in range(STARTS):
+        for mode, path in paths.items():
+            times[mode].append(measure.cold_start(path, "release notes", mode))
+    return times
+
+
+def translations(notes: list[Note], language: str) -> tuple[float, int]:
+    """Mean reciprocal rank of a page's English version among all English pages, and how many pages
+    have one."""
+    english = {name: directions(body) for name, body in pages(notes, "en").items()}
+    ranks = []
+    for name, body in pages(notes, language).items():
+        if name in english:
+            page = directions(body)
+            near = {other: (page @ there.T).max(1).mean() for other, there in english.items()}
+            ranks.append(1 / sum(likeness >= near[name] for likeness in near.values()))
+    return statistics.mean(ranks), len(ranks)
+
+
+def pages(notes: list[Note], language: str) -> dict[str, str]:
+    """The bodies of a manual's whole pages in one language, by permalink."""
+    parts: dict[str, dict[int, str]] = defaultdict(dict)
+    for note in notes:
+        if note["id"].startswith(f"{MANUAL}{language}/"):
+            name, _, part = note["id"].rpartition("#")
+            parts[name][int(part)] = note["text"]
+    bodies = {}
+    for page in parts.values():
+        text = "\n".join(page[part] for part in sorted(page))
+        body = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+        permalink = re.search(r"^permalink:\s*(\S+)", text, re.MULTILINE)
+        if permalink and body.strip() and 0 in page:
+            bodies[permalink[1]] = body
+    return bodies
+
+
+def directions(text: str) -> np.ndarray:
+    """The vectors of a text's windows, a row each, of length 1."""
+    rows = np.array([np.frombuffer(model.embed(window), np.int8) for window in cut(text)], float)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)
+
+
+if __name__ == "__main__":
+    main()
