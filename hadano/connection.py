@@ -4,6 +4,7 @@ What comes out of here is plain tuples and `HadanoError`. No rule of the contrac
 here, and no SQL that a room could hold.
 """
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from hadano._native import (
     Agreement,
     Cancelled,
     DamagedIndex,
+    Eraser,
     Ranker,
     StoreFailed,
 )
@@ -85,6 +87,7 @@ class Connection:
         self.vec_version: str | None = None
         self._stopped: str | None = None
         self._ranker: Ranker | None = None
+        self._eraser: Eraser | None = None
         self._blocks: Blocks | None = None
         self._durable = False
         self._writes = not reading
@@ -289,6 +292,32 @@ class Connection:
         except apsw.Error as error:
             raise translated(error) from error
 
+    def erase_from_index(
+        self, rows: Iterable[int], *, terms: float = math.inf, seconds: float = math.inf
+    ) -> bool:
+        """Overwrites all that the full-text index has of these chunks, whose rows in the view
+        `chunks_indexed` are still there, and all terms that only they had. Inside `change` only.
+
+        False, and nothing done, where they have more than so many terms or it takes longer than so
+        many seconds. E_INTEGRITY where the index breaks its own format.
+        """
+        deadline = time.monotonic() + seconds
+        # FTS5 writes down what it has gathered when a savepoint opens.
+        self.run("SAVEPOINT erasing")
+        with self._core_failures():
+            if self._eraser is None:
+                self._load_extension(LIBRARY, ENTRY_POINT)
+                self._eraser = Eraser(self._db)
+            few = self._eraser.begin(rows) <= terms
+            more = True
+            while few and more and time.monotonic() < deadline:
+                self._go_on()
+                more = self._eraser.step()
+        if more:
+            self.run("ROLLBACK TO erasing")
+        self.run("RELEASE erasing")
+        return not more
+
     def nearest(self, seeds: list[bytes], most: int, remade: int) -> list[tuple[int, float]]:
         """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best
         cosine similarities, best first. Inside `snapshot` only. While `remade` is the same, so is
@@ -365,15 +394,22 @@ class Connection:
         `why`) until `resume`. Safe to call from another thread, and more than once: SQLite forgets
         an interrupt that falls between two statements."""
         self._stopped = why
-        if self._ranker is not None:
-            self._ranker.cancel()
+        for core in self._cores():
+            core.cancel()
         for db in filter(None, (self._db, self._copier)):
             db.interrupt()
 
     def resume(self) -> None:
         self._stopped = None
+        for core in self._cores():
+            core.resume()
+
+    def _cores(self) -> Iterator[Ranker | Eraser]:
+        """The compiled readers and writers of the index that have been made."""
         if self._ranker is not None:
-            self._ranker.resume()
+            yield self._ranker
+        if self._eraser is not None:
+            yield self._eraser
 
     def _go_on(self) -> None:
         if self._stopped is not None:
@@ -440,8 +476,8 @@ class Connection:
     def close(self) -> None:
         """Closes the file. The last connection to it also removes the write-ahead log."""
         self._stopped = None
-        if self._ranker is not None:
-            self._ranker.close()
+        for core in self._cores():
+            core.close()
         # What cannot be copied back stays in the log, for the next to open the file.
         with suppress(apsw.Error):
             if self._writes and self._is_in_place():

@@ -5,19 +5,18 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from hadano import limits, schema, separators, vectors
+from hadano import limits, schema, vectors
 from hadano._native import search_form, short_words, windows
 from hadano.connection import Connection, listed
 from hadano.digest import sha256_of
 from hadano.errors import no_document
-from hadano.plan import lower_ascii
 from hadano.quotes import Gone
 from hadano.types import (
     Deleted,
@@ -240,7 +239,8 @@ def _replace(
         _unindex(db, n)
         db.run("DELETE FROM chunks WHERE doc = ?", (n,))
     elif title_changed:
-        _erase_from_index(db, [_first_chunk(db, n)])
+        _note_erasures(db)
+        db.erase_from_index([_first_chunk(db, n)])
     db.run(
         "UPDATE docs SET title_form = ?, content = ?, title = ?, tags = ?, sha256 = ?,"
         " created_at = ?, updated_at = ? WHERE n = ?",
@@ -309,49 +309,45 @@ def _first_chunk(db: Connection, n: int) -> int:
 
 
 def _unindex(db: Connection, n: int) -> bool:
-    """Takes a document's chunks out of the indexes; the chunks themselves are still there, for
-    FTS5 reads from them what to take out. True where that overwrote all that stood there."""
+    """Takes a document's chunks out of the indexes; the chunks themselves are still there, for what
+    to take out is read from them. True where that overwrote all that stood there."""
     chunks = [chunk for (chunk,) in db.rows(_CHUNKS, (n,))]
-    few = len(chunks) <= limits.ERASE_AT_ONCE_CHUNKS_MAX
-    left = _erase_from_index(db, chunks) if few else chunks
-    if left:
-        db.run(schema.ASK_FOR_CHORE, (schema.CHORE_ERASE_INDEX,))
-        _secure_delete(db, False)
-        db.run(_DELETE_ROWS, (listed(left),))
-        _secure_delete(db, True)
+    erased = _erase_from_index(db, chunks)
     if vectors.has_tables(db):
         db.load_vectors()
         db.run(f"DELETE FROM vec_chunks WHERE chunk_id IN ({_CHUNKS})", (n,))
-    return not left
+    return erased
 
 
+#: FTS5_CURRENT_VERSION_SECUREDELETE of its fts5Int.h.
+_FTS5_VERSION_ERASED = 5
 _CHUNKS = "SELECT id FROM chunks WHERE doc = ?"
 _DELETE_ROWS = "DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_each(?))"
 
 
-def _erase_from_index(db: Connection, chunks: list[int]) -> list[int]:
-    """Overwrites the index rows of the chunks, one after the other, and whatever names their terms;
-    gives back those for which `ERASE_AT_ONCE_MS_MAX` left no time."""
-    deadline = time.monotonic() + limits.ERASE_AT_ONCE_MS_MAX / 1000
-    terms: set[str] = set()
-    done = 0
-    while done < len(chunks) and (not done or time.monotonic() < deadline):
-        chunk = chunks[done]
-        indexed = "SELECT text, title, words FROM chunks_indexed WHERE id = ?"
-        terms |= _terms(db.rows(indexed, (chunk,))[0])
-        db.run("DELETE FROM chunks_fts WHERE rowid = ?", (chunk,))
-        # FTS5 gathers what it is to write until the commit, or until a savepoint.
-        db.run("SAVEPOINT flush")
-        db.run("RELEASE flush")
-        done += 1
-    separators.mend(db, terms)
-    return chunks[done:]
+def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
+    """Takes chunks out of the full-text index: overwrites what it has of them (True) or, where that
+    is too much for a call, marks them as deleted and has that done later."""
+    _note_erasures(db)
+    if db.erase_from_index(
+        chunks,
+        terms=limits.ERASE_AT_ONCE_TERMS_MAX,
+        seconds=limits.ERASE_AT_ONCE_MS_MAX / 1000,
+    ):
+        return True
+    db.run(schema.ASK_FOR_CHORE, (schema.CHORE_ERASE_INDEX,))
+    _secure_delete(db, False)
+    db.run(_DELETE_ROWS, (listed(chunks),))
+    _secure_delete(db, True)
+    return False
 
 
-def _terms(texts: Iterable[str]) -> set[str]:
-    """The trigrams that FTS5 makes of indexed texts."""
-    lower = map(lower_ascii, texts)
-    return {text[at : at + 3] for text in lower for at in range(len(text) - 2)}
+def _note_erasures(db: Connection) -> None:
+    """Has FTS5 note in the file that rows are overwritten in its index, for some of its rules are
+    laxer then. It does so when it overwrites one itself."""
+    if db.value("SELECT v FROM chunks_fts_config WHERE k = 'version'") < _FTS5_VERSION_ERASED:
+        db.run("INSERT INTO chunks_fts(rowid, text) VALUES(0, '***')")
+        db.run("INSERT INTO chunks_fts(chunks_fts, rowid, text) VALUES('delete', 0, '***')")
 
 
 def _secure_delete(db: Connection, on: bool) -> None:

@@ -41,12 +41,12 @@ CALL_MS_MAX: Final = 2_000
 BUSY_MS_MAX: Final = 5_000
 
 # Ours, not the contract's.
-#: Documents of up to this many chunks are erased from the full-text index at once (FTS5's
-#: secure-delete costs about 30 ms a chunk on 100,000 notes); larger ones leave delete markers that
-#: background merging then removes. 32 KiB of ASCII are 47 chunks.
-ERASE_AT_ONCE_CHUNKS_MAX: Final = 48
-#: Of a call's time, what that may take: what is left of the document then goes the other way.
-ERASE_AT_ONCE_MS_MAX: Final = 1_400
+#: Documents of up to so many distinct trigrams are overwritten in the full-text index within the
+#: call, and so is every document of up to 32 KiB: each trigram is a page to be written, some 15 µs
+#: and 4 KiB of log. Larger ones leave delete markers that background merging then removes.
+ERASE_AT_ONCE_TERMS_MAX: Final = 40_000
+#: Of a call's time, what that may take before it is undone and left to the background.
+ERASE_AT_ONCE_MS_MAX: Final = 1_000
 #: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.
 ERASE_PAGES: Final = 64
 #: No document within limits makes a longer line of JSON, on the wire, in a dump or in the audit

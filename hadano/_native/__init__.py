@@ -15,6 +15,7 @@ try:
         Agreement,
         Cancelled,
         DamagedIndex,
+        Eraser,
         Ranker,
         StoreFailed,
     )
@@ -31,6 +32,7 @@ __all__ = [
     "Agreement",
     "Cancelled",
     "DamagedIndex",
+    "Eraser",
     "Pieces",
     "Ranker",
     "StoreFailed",

@@ -10,6 +10,7 @@ from hadano._native.rank import (
     Agreement,
     Cancelled,
     DamagedIndex,
+    Eraser,
     Ranker,
     StoreFailed,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "Agreement",
     "Cancelled",
     "DamagedIndex",
+    "Eraser",
     "Pieces",
     "Ranker",
     "StoreFailed",

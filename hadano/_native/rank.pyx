@@ -164,6 +164,7 @@ include "snapshot.pxi"
 include "postings.pxi"
 include "score.pxi"
 include "agreement.pxi"
+include "erase.pxi"
 
 
 @cython.final

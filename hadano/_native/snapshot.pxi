@@ -196,6 +196,7 @@ cdef class Snapshot(Terms):
         cdef uint64_t level, i, j
         cdef uint64_t extra = 0
         cdef Segment *segment
+        cdef Segment emptied
         if n < 7:
             return DAMAGED
         self.cookie = at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
@@ -231,13 +232,17 @@ cdef class Snapshot(Terms):
             self.segments_n += <int>count
         if <uint64_t>self.segments_n != total:
             return DAMAGED
-        # A segment whose terms have all been merged away is listed with first page 0.
+        # A segment whose terms have all been merged away is listed with first page 0: behind the
+        # others, in no order.
         j = 0
         for i in range(total):
             if self.segments[i].first > 0:
+                emptied = self.segments[j]
                 self.segments[j] = self.segments[i]
+                self.segments[i] = emptied
                 j += 1
         self.segments_n = <int>j
+        self.segments_emptied = <int>(total - j)
         return MORE
 
     cdef int load_averages(self, const uint8_t *at, size_t n) noexcept:

@@ -11,6 +11,8 @@ cdef class Terms(Doclists):
 
     cdef Segment *segments
     cdef int segments_n
+    # Behind them: those of which a merge under way has taken everything.
+    cdef int segments_emptied
     # Which of them have the first trigram of the phrase at hand.
     cdef uint8_t *having
     cdef Postings lists[2]

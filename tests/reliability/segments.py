@@ -123,7 +123,7 @@ def _segment(blobs: Mapping[int, bytes], segment: Segment) -> Iterator[Posting]:
                 size, at = varint(leaf, at)
                 yield Posting(segment.id, term, row, bool(size & 1))
                 at += size >> 1
-            skip = max(at - stop, 0)
+            skip = max(at - stop, skip)
 
 
 def _terms_of(leaf: bytes, end: int) -> list[int]:

@@ -22,7 +22,7 @@ from hadano.errors import Code, HadanoError
 from tests.doors import kit
 from tests.reliability.disk import Disk, failing, image
 from tests.reliability.sound import State, quiet, state_of
-from tests.tools.store import Store
+from tests.tools.store import Store, no_erasing_at_once
 
 # Where two callbacks fail in one call, Python reports the first as one that nobody can catch.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -58,12 +58,21 @@ def tool(name: str, **arguments: object) -> Work:
     return Work(do)
 
 
+def later(work: Work) -> Work:
+    def do(store: Store, out: Path) -> None:
+        with no_erasing_at_once():
+            work.do(store, out)
+
+    return Work(do)
+
+
 WORKS = {
     "store": tool("store_document", id="new", title="t", content=text(1, 400), relations=EDGES),
     "replace": tool("store_document", id="d1", title="t", content=text(2, 400)),
     "retitle": tool("store_document", id="d1", title="another", content=text(11, 300)),
     "delete": tool("delete_document", id="d1"),
     "delete a large one": tool("delete_document", id="large"),
+    "delete one to be erased later": later(tool("delete_document", id="large")),
     "restore": Work(lambda store, _: restore(str(store.path), io.BytesIO(DUMP))),
     "backup": Work(lambda store, out: backup.backup(str(store.path), str(out)), changes=False),
 }

@@ -10,13 +10,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import apsw
+import pytest
 import sqlite_vec
 
+from hadano import limits
 from hadano.service import Service
 from hadano.types import Settings
 
@@ -27,6 +29,14 @@ PATIENCE_SECONDS = 30
 T = TypeVar("T")
 
 REQUEST_ID = re.compile("[0-9a-f]{32}")
+
+
+@contextlib.contextmanager
+def no_erasing_at_once() -> Iterator[None]:
+    """Every document that goes inside is too large to be overwritten in the index at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "ERASE_AT_ONCE_TERMS_MAX", 0)
+        yield
 
 
 class Store:

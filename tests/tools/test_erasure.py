@@ -9,7 +9,7 @@ import string
 import pytest
 
 from hadano import limits
-from tests.tools.store import Neighbour, Store, pieces_on_disk, until
+from tests.tools.store import Neighbour, Store, no_erasing_at_once, pieces_on_disk, until
 
 SECRET = "ZQXSECRETWV"
 
@@ -134,17 +134,17 @@ def test_a_replaced_title_is_erased_too(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "milliseconds"), [(3, 60_000), (4, 60_000), (5, 60_000), (3, 0)]
+    ("terms_max", "milliseconds"), [(4_000, 60_000), (1_000, 60_000), (4_000, 0)]
 )
 def test_a_document_too_large_to_be_erased_at_once_is_erased_soon(
-    store: Store, monkeypatch, chunks, milliseconds
+    store: Store, monkeypatch, terms_max, milliseconds
 ) -> None:
-    monkeypatch.setattr(limits, "ERASE_AT_ONCE_CHUNKS_MAX", 4)
+    monkeypatch.setattr(limits, "ERASE_AT_ONCE_TERMS_MAX", terms_max)
     monkeypatch.setattr(limits, "ERASE_AT_ONCE_MS_MAX", milliseconds)
     fill(store, 5)
-    text = chance_text(1, 700 * chunks + 100)
-    assert store.ask("store_document", title="t", content=text, id="gone")["chunks"] == chunks
-    at_once = chunks <= 4 and milliseconds > 0
+    text = chance_text(1, 3_000)
+    store.put(text, id="gone")
+    at_once = len(trigrams(text)) < terms_max and milliseconds > 0
     assert store.ask("delete_document", id="gone")["erased"] is at_once
     if not at_once:
         merged_and_gone(store, text)
@@ -165,7 +165,8 @@ def test_a_large_documents_erasure_goes_on_after_the_server_has_ended(tmp_path) 
     text = chance_text(1, 100_000)
     with Store(tmp_path / "store.db") as store:
         store.put(text, id="gone")
-        assert store.ask("delete_document", id="gone")["erased"] is False
+        with no_erasing_at_once():
+            assert store.ask("delete_document", id="gone")["erased"] is False
     with Store(tmp_path / "store.db") as store:
         merged_and_gone(store, text)
 
@@ -173,7 +174,8 @@ def test_a_large_documents_erasure_goes_on_after_the_server_has_ended(tmp_path) 
 def test_a_large_replaced_text_is_erased_soon(store: Store) -> None:
     text = chance_text(1, 60_000)
     store.put(text, id="a")
-    store.put("short", id="a")
+    with no_erasing_at_once():
+        store.put("short", id="a")
     assert store.found("short") == ["a"]
     merged_and_gone(store, text)
 
