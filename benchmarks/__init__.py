@@ -14,4 +14,7 @@ Beside asv, `spawn.py` and `vectors.py` print a table each; they need notes, as 
 Texts come from `hadano._bench.corpus`, the same for ever; each class builds its store once a
 commit, in `setup_cache`. The sizes are classes and not parameters, so that a small one can be run
 without the large one being built.
+
+Two programs measure beside others in one run, and are no part of asv: `spawn.py` the start of a
+server, `notes.py` searching and storing real notes.
 """
