@@ -10,14 +10,19 @@ cdef class Decoded:
     """The postings of one term, rows ascending, every count above zero.
 
     Four bytes a posting: the low half of the row, and the count. Posting i belongs to the block
-    of 1,024 rows b with start[b] <= i < start[b + 1].
+    of 1,024 rows b with start[b] <= i < start[b + 1]. `peak` is the most that a posting counts for
+    where rows are `average` tokens long, tf / (tf + norm); `segments_n` is how many segments of the
+    index it was decoded from.
     """
 
     cdef uint32_t *start
     cdef uint16_t *low
     cdef uint16_t *count
     cdef size_t n
+    cdef size_t blocks
+    cdef int segments_n
     cdef float peak
+    cdef double average
 
     def __dealloc__(self):
         free(self.start)
@@ -34,10 +39,12 @@ cdef class Vocabulary(Snapshot):
         """The postings of one term, from the cache if they are in it."""
         cdef Decoded term = self.cache.pop((kind, text), None)
         cdef size_t bytes
+        if term is not None and self.is_short(term):
+            self.cache_used -= self.bytes_of(term)
+            term = self.lengthened(term, kind, text)
+            self.cache_used += self.bytes_of(term)
         if term is None:
-            term = Decoded()
-            self.block = 0
-            self.complain(self.decode_into(term, kind, text))
+            term = self.decoded(kind, text)
             bytes = self.bytes_of(term)
             if bytes > self.cache_room:
                 return term
@@ -48,8 +55,56 @@ cdef class Vocabulary(Snapshot):
             self.cache_used -= self.bytes_of(<Decoded>self.cache.pop(oldest))
         return term
 
+    cdef Decoded decoded(self, int kind, str text):
+        cdef Decoded term = Decoded()
+        self.block = 0
+        self.complain(self.decode_into(term, kind, text))
+        return term
+
+    cdef bint is_short(self, Decoded term) noexcept:
+        """Whether rows have come since the term was decoded."""
+        return term.segments_n != self.segments_n or term.blocks != self.blocks()
+
+    cdef Decoded lengthened(self, Decoded term, int kind, str text):
+        """The term with what the segments that came since have of it: rows beyond its last."""
+        cdef Decoded whole = Decoded()
+        cdef Decoded tail
+        cdef int segments_n = self.segments_n
+        self.segments_n -= term.segments_n
+        try:
+            tail = self.decoded(kind, text)
+        finally:
+            self.segments_n = segments_n
+        if self.room_for(whole, term.n + tail.n) != MORE:
+            raise MemoryError
+        self.join(whole, term, tail)
+        return whole
+
+    cdef void join(self, Decoded whole, Decoded term, Decoded tail) noexcept nogil:
+        cdef size_t block
+        memcpy(whole.low, term.low, term.n * sizeof(uint16_t))
+        memcpy(whole.count, term.count, term.n * sizeof(uint16_t))
+        memcpy(whole.low + term.n, tail.low, tail.n * sizeof(uint16_t))
+        memcpy(whole.count + term.n, tail.count, tail.n * sizeof(uint16_t))
+        for block in range(whole.blocks):
+            whole.start[block] = tail.start[block] + (
+                term.start[block] if block < term.blocks else <uint32_t>term.n
+            )
+        whole.n = term.n + tail.n
+        whole.peak = max(self.peak_of(term), tail.peak)
+
+    cdef float peak_of(self, Decoded term) noexcept nogil:
+        """The most that a posting of the term counts for in the snapshot at hand: where rows are
+        longer on average, no norm is smaller than by that share."""
+        if term.peak == 0 or self.average <= term.average:
+            return term.peak
+        return <float>(term.peak * (self.average / term.average))
+
+    cdef size_t blocks(self) noexcept nogil:
+        return (self.ids >> BLOCK_SHIFT) + 2
+
     cdef size_t bytes_of(self, Decoded term) noexcept:
-        return term.n * 4 + (self.ids >> BLOCK_SHIFT) * 4 + 256
+        return term.n * 4 + term.blocks * 4 + 256
 
     cdef int decode_into(self, Decoded term, int kind, str text) except -1:
         cdef bytes folded
@@ -99,11 +154,13 @@ cdef class Vocabulary(Snapshot):
         return code
 
     cdef int room_for(self, Decoded term, size_t n) noexcept nogil:
-        cdef size_t blocks = (self.ids >> BLOCK_SHIFT) + 2
-        term.start = <uint32_t *>malloc(blocks * sizeof(uint32_t) + n * 2 * sizeof(uint16_t))
+        term.blocks = self.blocks()
+        term.segments_n = self.segments_n
+        term.average = self.average
+        term.start = <uint32_t *>malloc(term.blocks * sizeof(uint32_t) + n * 2 * sizeof(uint16_t))
         if term.start == NULL:
             return NO_MEMORY
-        term.low = <uint16_t *>(term.start + blocks)
+        term.low = <uint16_t *>(term.start + term.blocks)
         term.count = term.low + n
         return MORE
 
@@ -189,7 +246,7 @@ cdef class Vocabulary(Snapshot):
         return MORE
 
     cdef void close_blocks(self, Decoded term) noexcept nogil:
-        while self.block < (self.ids >> BLOCK_SHIFT) + 2:
+        while self.block < term.blocks:
             term.start[self.block] = <uint32_t>term.n
             self.block += 1
         self.block = 0

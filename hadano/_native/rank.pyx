@@ -141,7 +141,7 @@ class StoreFailed(Exception):
 
 # The prepared statements, in the order of their texts.
 cdef enum:
-    LEAVES, RECORD, SEPARATOR, FOLLOWING, LENGTHS, DOCUMENTS, LENGTH_OF, DOCUMENT_OF, NEWEST
+    LEAVES, RECORD, SEPARATOR, FOLLOWING, LENGTHS, DOCUMENTS, LENGTH_OF, DOCUMENT_OF, NEWEST, BEYOND
     STATEMENTS
 
 STATEMENT_TEXTS = (
@@ -154,6 +154,7 @@ STATEMENT_TEXTS = (
     "SELECT id, sz FROM {index}_docsize WHERE id = ?1",
     "SELECT id, doc FROM {chunks} WHERE id = ?1",
     "SELECT max(id) FROM {index}_docsize",
+    "SELECT count(*) FROM {index}_docsize WHERE id > ?1",
 )
 
 include "format.pxi"
@@ -228,7 +229,7 @@ cdef class Ranker(Scorer):
             weighted[i].n = term.n
             weighted[i].idf = self.idf(term.n)
             weighted[i].weight = <float>(weighted[i].idf * (K1 + 1.0))
-            weighted[i].most = weighted[i].idf * (K1 + 1.0) * term.peak * (1 + ROUNDING)
+            weighted[i].most = weighted[i].idf * (K1 + 1.0) * self.peak_of(term) * (1 + ROUNDING)
         with nogil:
             # On real notes the cap passes over a few dozen; an eighth is rarely too few.
             wanted = <size_t>ranks + <size_t>ranks // 8 + 1

@@ -11,6 +11,9 @@ cdef class Snapshot(Terms):
 
     # The records that name the state of the index, or None.
     cdef bytes snapshot
+    cdef int64_t newest_row
+    # Of the rows read anew, the least.
+    cdef int64_t least_read
     cdef uint64_t written
     cdef uint32_t cookie
     cdef int64_t rows
@@ -79,6 +82,7 @@ cdef class Snapshot(Terms):
         cdef bytearray structure = bytearray()
         cdef bytearray averages = bytearray()
         cdef int64_t newest
+        cdef int64_t rows_before = self.rows
         cdef bytes snapshot
         cdef int code
         self.read_record(STRUCTURE_RECORD, structure)
@@ -89,8 +93,6 @@ cdef class Snapshot(Terms):
             return 0
         known = self.snapshot is not None
         self.snapshot = None
-        self.cache.clear()
-        self.cache_used = 0
         if newest < 0 or newest >= CHUNK_ID_MAX:
             raise DamagedIndex("a chunk id is out of range")
         before = self.shape()
@@ -105,11 +107,38 @@ cdef class Snapshot(Terms):
                 code = self.load_lengths()
             self.complain(code)
         else:
+            self.least_read = CHUNK_ID_MAX
             for place in fresh:
                 self.complain(self.load_rows_of(&self.segments[<int>place]))
+        if fresh is None or not self.only_added(fresh, rows_before):
+            self.cache.clear()
+            self.cache_used = 0
         self.weigh_lengths()
+        self.newest_row = newest
         self.snapshot = snapshot
         return 0
+
+    cdef bint only_added(self, list fresh, int64_t rows_before) except -1:
+        """Whether all that changed is rows beyond the newest one there was, and what those have is
+        in the first of the segments, which are `fresh`.
+
+        Nothing was written of a row that was there before, so none was indexed anew; and as many
+        rows are more as are beyond, so none is gone.
+        """
+        cdef int64_t beyond
+        cdef int code
+        self.sql.bind_int64(self.statement[BEYOND], 1, self.newest_row)
+        code = self.sql.step(self.statement[BEYOND])
+        beyond = self.sql.column_int64(self.statement[BEYOND], 0) if code == SQLITE_ROW else 0
+        self.sql.reset(self.statement[BEYOND])
+        if code != SQLITE_ROW:
+            self.sqlite_code = code
+            self.complain(STORE_FAILED)
+        return (
+            fresh == list(range(len(fresh)))
+            and self.least_read > self.newest_row
+            and self.rows == rows_before + beyond
+        )
 
     cdef tuple shape(self):
         """What flushed_since compares: configuration cookie, write counter, segments."""
@@ -158,6 +187,7 @@ cdef class Snapshot(Terms):
             return code
         for i in range(self.lists[1].n):
             row = self.lists[1].at[i].row
+            self.least_read = min(self.least_read, <int64_t>row)
             if row < self.ids:
                 self.lengths[row] = NO_ROW
         for i in range(self.lists[1].n):

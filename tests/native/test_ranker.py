@@ -50,8 +50,9 @@ TERMS = st.one_of(
 )
 QUERIES = st.lists(TERMS, min_size=1, max_size=5, unique=True)
 TITLES = st.text(LETTERS, max_size=8)
+ADDS = st.tuples(st.just("add"), TITLES, st.lists(TEXTS, max_size=3))
 CHANGES = st.one_of(
-    st.tuples(st.just("add"), TITLES, st.lists(TEXTS, max_size=3)),
+    ADDS,
     st.tuples(st.just("replace"), st.integers(0, 50), TEXTS),
     st.tuples(st.just("retitle"), st.integers(0, 50), TITLES),
     st.tuples(st.just("remove"), st.integers(0, 50)),
@@ -99,6 +100,46 @@ def test_the_order_is_fts5s_after_any_history_of_inserts_replaces_and_deletes(
     agree(db, kept, last)
     agree(db, Ranker(db, cache_bytes=0), last)
     kept.close()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW_STEPS)
+@given(
+    config=SETTINGS,
+    changes=st.lists(st.one_of(ADDS, ADDS, ADDS, CHANGES), min_size=3, max_size=30),
+    query=QUERIES,
+)
+def test_a_query_that_is_asked_after_every_change_keeps_fts5s_order(config, changes, query) -> None:
+    """What its terms came to before is kept where rows were only added, and only there."""
+    db = fresh(**config)
+    kept = Ranker(db)
+    for change in changes:
+        with db:
+            take(db, change)
+        agree(db, kept, query)
+    kept.close()
+
+
+def test_terms_stay_decoded_while_documents_are_added_and_go_when_one_is_deleted() -> None:
+    db = fresh()
+    with db:
+        take(db, ("add", "", ["function"] * 3_000))
+        take(db, ("retitle", 0, "the first secure delete changes a setting of the index"))
+    ranker = Ranker(db)
+
+    def cached_after(change: tuple) -> int:
+        with db:
+            take(db, change)
+        agree(db, ranker, [(SUBSTRING, "some")])
+        return ranker.cached_bytes
+
+    agree(db, ranker, [(SUBSTRING, "function")])
+    before = ranker.cached_bytes
+    assert before > 3_000
+    assert cached_after(("add", "", ["some other function"])) > before
+    agree(db, ranker, [(SUBSTRING, "function")])
+    assert cached_after(("retitle", 0, "again")) < 3_000
+    agree(db, ranker, [(SUBSTRING, "function")])
+    assert cached_after(("remove", 1)) < 3_000
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=SLOW_STEPS)
