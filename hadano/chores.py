@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain
 
-from hadano import audit, ingest, limits, status, vectors
+from hadano import audit, ingest, limits, status, vectors, warming
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from hadano.types import IntegrityState
@@ -29,8 +29,12 @@ _SET_UP_MS_MAX = 500
 class Housekeeper:
     """The thread, and what the hall may ask of it. All methods can be called from any thread."""
 
-    def __init__(self, path: str, *, embedding: bool = False) -> None:
+    def __init__(
+        self, path: str, *, embedding: bool = False, warmed: Connection | None = None
+    ) -> None:
+        """`warmed`: the connection that is given the commonest words decoded."""
         self._path = path
+        self._warmed = warmed
         self._embedding = embedding
         #: SQLite's number of the state of the file in which its vectors were last looked at.
         self._looked_at: int | None = None
@@ -156,7 +160,20 @@ class Housekeeper:
             self._set_up_vectors(db)
         self._structure_checked.set()
         if self._structure_holds:
+            self._warm(db)
             self._integrity = "ok" if status.index_agrees(db) else "failed"
+
+    def _warm(self, db: Connection) -> None:
+        """Has the commonest words decoded; a call, or work that cannot wait, goes before it."""
+        if self._warmed is None:
+            return
+        # What is damaged is told by the check that comes next.
+        with suppress(HadanoError):
+            for _ in warming.warm(db):
+                if self._closing:
+                    return
+                self._write_waiting(db)
+        db.give_warmth(self._warmed)
 
     def _set_up_vectors(self, db: Connection) -> None:
         """Makes the tables of vectors, so that the first call's chunks get theirs at once. Where

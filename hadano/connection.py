@@ -88,6 +88,8 @@ class Connection:
         self._stopped: str | None = None
         self._ranker: Ranker | None = None
         self._eraser: Eraser | None = None
+        #: Another connection's, whose decoded terms the next ranking takes over.
+        self._warmed: Ranker | None = None
         self._blocks: Blocks | None = None
         self._durable = False
         self._writes = not reading
@@ -254,10 +256,31 @@ class Connection:
         self._go_on()
         with self._core_failures():
             if self._ranker is None:
-                self._load_extension(LIBRARY, ENTRY_POINT)
                 self._db.execute(schema.SEARCH_PRAGMAS)
-                self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
-            return self._ranker.rank(terms, per_doc, ranks)
+            ranker = self._own_ranker()
+            warmed, self._warmed = self._warmed, None
+            if warmed is not None:
+                ranker.adopt(warmed)
+            return ranker.rank(terms, per_doc, ranks)
+
+    def _own_ranker(self) -> Ranker:
+        if self._ranker is None:
+            self._load_extension(LIBRARY, ENTRY_POINT)
+            self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
+        return self._ranker
+
+    def decode(self, term: tuple[int, str]) -> None:
+        """Decodes a term, for `give_warmth`. E_INTEGRITY as `ranking`."""
+        with self.snapshot(), self._core_failures():
+            self._own_ranker().rank([term], per_doc=1, ranks=1)
+
+    def give_warmth(self, to: "Connection") -> None:
+        """Leaves what this connection has decoded to another to the same file, which may be at work
+        in another thread."""
+        ranker, self._ranker = self._ranker, None
+        if ranker is not None:
+            ranker.close()
+            to._warmed = ranker
 
     def differing(self, *, at_once: bool) -> list[int]:
         """Ids of the chunks of which the full-text index does not hold just what the view

@@ -231,7 +231,7 @@ class Service:
         self._db = Connection(settings.path, vectors=embedding)
         self._one_at_a_time = threading.Lock()
         self._watchdog = Watchdog(limits.CALL_MS_MAX / 1000, self._db.stop)
-        self._housekeeper = Housekeeper(settings.path, embedding=embedding)
+        self._housekeeper = Housekeeper(settings.path, embedding=embedding, warmed=self._db)
 
     def call(self, name: str, arguments: object) -> Answer:
         """Answers one call: never raises for what a client sent, but for a tool that is none

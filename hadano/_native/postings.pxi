@@ -50,10 +50,27 @@ cdef class Vocabulary(Snapshot):
                 return term
             self.cache_used += bytes
         self.cache[kind, text] = term
+        self.make_room()
+        return term
+
+    cdef int make_room(self) except -1:
         while self.cache_used > self.cache_room:
             oldest = next(iter(self.cache))
             self.cache_used -= self.bytes_of(<Decoded>self.cache.pop(oldest))
-        return term
+        return 0
+
+    cdef int take_over(self, dict cache) except -1:
+        """Keep the terms of another cache, as less recently used than those that are here."""
+        cdef dict held = self.cache
+        self.cache = {}
+        self.cache_used = 0
+        for source in (cache, held):
+            for key, term in source.items():
+                if source is held or key not in held:
+                    self.cache[key] = term
+                    self.cache_used += self.bytes_of(<Decoded>term)
+        self.make_room()
+        return 0
 
     cdef Decoded decoded(self, int kind, str text):
         cdef Decoded term = Decoded()

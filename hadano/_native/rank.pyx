@@ -242,6 +242,25 @@ cdef class Ranker(Scorer):
         self.complain(code)
         return self.answer(found)
 
+    def adopt(self, Ranker other) -> bool:
+        """Take what another ranker of the same file keeps between calls; terms kept here stay, and
+        go last where room is short. The other must not be in use by another thread, may be closed,
+        and is of no use afterwards.
+
+        False, and no term is taken, where they are of a state that this one did not see, or of one
+        since which more than additions happened. To be called as `rank` is; raises what it does.
+        """
+        if self.statement[LEAVES] == NULL or self.sql.get_autocommit(self.db):
+            raise ValueError("ranking needs an open transaction")
+        state = other.snapshot
+        if self.snapshot is None and state is not None:
+            self.move_from(other)
+        self.refresh()
+        if state not in self.lineage:
+            return False
+        self.take_over(other.cache)
+        return True
+
     cdef double idf(self, size_t n) noexcept nogil:
         cdef double idf = log((self.rows - <int64_t>n + 0.5) / (<int64_t>n + 0.5))
         return idf if idf > 0.0 else IDF_FLOOR

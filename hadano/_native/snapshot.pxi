@@ -11,6 +11,8 @@ cdef class Snapshot(Terms):
 
     # The records that name the state of the index, or None.
     cdef bytes snapshot
+    # This state, and those before it since which rows were only added.
+    cdef set lineage
     cdef int64_t newest_row
     # Of the rows read anew, the least.
     cdef int64_t least_read
@@ -36,6 +38,7 @@ cdef class Snapshot(Terms):
 
     def __cinit__(self, connection, index="chunks_fts", chunks="chunks", cache_bytes=32 << 20):
         self.cache = {}
+        self.lineage = set()
         self.cache_room = cache_bytes
 
     def __dealloc__(self):
@@ -113,10 +116,33 @@ cdef class Snapshot(Terms):
         if fresh is None or not self.only_added(fresh, rows_before):
             self.cache.clear()
             self.cache_used = 0
+            self.lineage.clear()
+        self.lineage.add(snapshot)
         self.weigh_lengths()
         self.newest_row = newest
         self.snapshot = snapshot
         return 0
+
+    cdef void move_from(self, Snapshot other) noexcept:
+        """Have all that another of the same file has read, which then has nothing."""
+        self.cache.clear()
+        self.cache_used = 0
+        self.segments, other.segments = other.segments, self.segments
+        self.lengths, other.lengths = other.lengths, self.lengths
+        self.documents, other.documents = other.documents, self.documents
+        self.estimate, other.estimate = other.estimate, self.estimate
+        self.marks, other.marks = other.marks, self.marks
+        self.ids, other.ids = other.ids, self.ids
+        self.segments_n = other.segments_n
+        self.cookie = other.cookie
+        self.written = other.written
+        self.rows = other.rows
+        self.tokens = other.tokens
+        self.longest = other.longest
+        self.newest_row = other.newest_row
+        self.snapshot, other.snapshot = other.snapshot, None
+        self.lineage = other.lineage
+        self.weigh_lengths()
 
     cdef bint only_added(self, list fresh, int64_t rows_before) except -1:
         """Whether all that changed is rows beyond the newest one there was, and what those have is

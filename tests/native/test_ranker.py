@@ -119,6 +119,63 @@ def test_a_query_that_is_asked_after_every_change_keeps_fts5s_order(config, chan
     kept.close()
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW_STEPS)
+@given(
+    config=SETTINGS,
+    before=st.lists(CHANGES, min_size=1, max_size=10),
+    between=st.lists(st.one_of(ADDS, ADDS, CHANGES), max_size=3),
+    used=st.booleans(),
+    query=QUERIES,
+)
+def test_what_one_ranker_decoded_serves_another_whatever_happened_since(
+    config, before, between, used, query
+) -> None:
+    db = fresh(**config)
+    with db:
+        for change in before:
+            take(db, change)
+    other, kept = Ranker(db), Ranker(db)
+    agree(db, other, query)
+    if used:
+        agree(db, kept, query[:1])
+    for change in between:
+        with db:
+            take(db, change)
+        if used:
+            agree(db, kept, query[:1])
+    other.close()
+    with db:
+        kept.adopt(other)
+    agree(db, kept, query)
+    with db:
+        assert not kept.adopt(other) or used
+    agree(db, kept, query)
+    kept.close()
+
+
+def test_terms_of_another_ranker_are_taken_as_long_as_no_row_of_theirs_has_changed() -> None:
+    db = fresh()
+    with db:
+        take(db, ("add", "", ["function"] * 3_000))
+    kept = Ranker(db)
+    agree(db, kept, [(SUBSTRING, "some")])
+
+    def taken_after(change: tuple) -> bool:
+        other = Ranker(db)
+        agree(db, other, [(SUBSTRING, "function")])
+        with db:
+            take(db, change)
+        agree(db, kept, [(SUBSTRING, "some")])
+        with db:
+            taken = kept.adopt(other)
+        assert taken == (kept.cached_bytes > 3_000)
+        agree(db, kept, [(SUBSTRING, "function")])
+        return taken
+
+    assert taken_after(("add", "", ["some other function"]))
+    assert not taken_after(("remove", 1))
+
+
 def test_terms_stay_decoded_while_documents_are_added_and_go_when_one_is_deleted() -> None:
     db = fresh()
     with db:

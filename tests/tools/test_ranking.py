@@ -12,10 +12,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hadano import limits
 from hadano.plan import Kind, terms
 from tests.oracle import merging
 from tests.oracle.ranking import Row, ranking, scores
-from tests.tools.store import Store
+from tests.tools.store import Store, until
 
 CONSTANT, RANKS = 60, 1_000
 #: Two scores nearer than this may differ only by the order in which they were summed up.
@@ -199,6 +200,22 @@ def test_equal_documents_come_in_one_order_always(tmp_path) -> None:
         store.rows("INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')")
         store.rows("VACUUM")
         assert store.found("same") == store.found("the same text") == ids
+
+
+def test_words_that_were_decoded_at_the_start_rank_as_any(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "WARM_CHUNKS_MIN", 1)
+    path = tmp_path / "store.db"
+    with Store(path) as store:
+        for n in range(20):
+            store.put(f"a function of {n} contexts, " * (1 + n % 3), title=f"function {n}")
+    with Store(path) as store:
+        db = store.service._db
+        until(lambda: db._warmed is not None)
+        store.put("another context of a function")
+        assert shown(store.search("nothing like that")) == []
+        assert db._ranker.cached_bytes > 3 * 20 * 4
+        for query in ("function", "context function another"):
+            assert shown(store.search(query)) == merged(store, by_fts5(store, query), 3, 10)
 
 
 def test_the_same_question_gets_the_same_bytes(many: Store) -> None:

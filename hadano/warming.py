@@ -1,0 +1,48 @@
+"""The words that a store's texts have most often, decoded before anybody asks for them.
+
+Decoding is most of what a word costs the first time, and costs most for the words that most texts
+have. They are found as a query would be cut, in a sample of the chunks. Refuses to know who hands
+them over to whom, and what is asked meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from hadano import limits
+from hadano.connection import Connection
+from hadano.plan import Term, terms
+
+_NEWEST: Final = "SELECT max(id) FROM chunks"
+#: Ids are sparse where much was deleted: the first chunk from there on.
+_TEXT: Final = "SELECT coalesce(form, text) FROM chunks WHERE id >= ? ORDER BY id LIMIT 1"
+
+
+def warm(db: Connection) -> Iterator[None]:
+    """Decodes the commonest words, one a step, each in a snapshot of its own; none of a store so
+    small that every first search is fast."""
+    newest: int = db.value(_NEWEST) or 0
+    if newest < limits.WARM_CHUNKS_MIN:
+        return
+    seen: Counter[Term] = Counter()
+    for n in range(limits.WARM_SAMPLE_CHUNKS):
+        text = db.value(_TEXT, (1 + n * newest // limits.WARM_SAMPLE_CHUNKS,))
+        seen.update(terms(text or ""))
+        yield
+    # The commonest last, for what was asked for last is dropped last.
+    for term in reversed(_affordable(seen, newest)):
+        db.decode(term)
+        yield
+
+
+def _affordable(seen: Counter[Term], newest: int) -> list[Term]:
+    """The commonest terms, as many as there is room for, by how many chunks of the sample have
+    them; a posting takes four bytes."""
+    taken = []
+    room = limits.WARM_BYTES_MAX * limits.WARM_SAMPLE_CHUNKS // (4 * newest)
+    for term, chunks in seen.most_common():
+        room -= chunks
+        if room < 0 or chunks < limits.WARM_SEEN_MIN:
+            break
+        taken.append(term)
+    return taken
