@@ -75,7 +75,9 @@ def scrub(db: Connection, doc_id: str) -> None:
     """Takes the arguments of the calls that stored a document, or tried to, out of their rows: it
     is gone or replaced."""
     for n, args in db.rows(_STORES, (doc_id,)):
-        db.run("UPDATE audit_log SET args = ? WHERE n = ?", (_shape_of(args), n))
+        left = _shape_of(args)
+        if left != args:
+            db.run("UPDATE audit_log SET args = ? WHERE n = ?", (left, n))
 
 
 _STORES: Final = (
