@@ -19,15 +19,16 @@ from hadano.types import Request
 
 #: As many bytes of a text are a trace of it.
 PIECE_BYTES: Final = 8
-#: However a text is cut into chunks, one of them holds all of so long a piece of it.
+#: However a text is cut into chunks, one of them holds all of so long a part of it: as many bytes
+#: are no more codepoints.
 _WITHIN_A_CHUNK_MAX: Final = limits.CHUNK_CODEPOINTS_MAX - limits.CHUNK_STRIDE_CODEPOINTS
-#: Chunks that are looked at for a piece, of those that have its trigrams somewhere.
+#: Chunks that are looked at for a part of the text, of those that have some trigrams of it.
 _CHUNKS_MAX: Final = 1_000
-#: Codepoints of a term of the full-text index.
-_TERM: Final = 3
+#: So many trigrams, evenly spread: a phrase has FTS5 look up each, which takes twice the time.
+_TRIGRAMS_MAX: Final = 4
 
 _HOLDING: Final = f"""
-SELECT 1 FROM (SELECT rowid FROM chunks_fts(?1) LIMIT {_CHUNKS_MAX}) AS f
+SELECT c.text, d.title FROM (SELECT rowid FROM chunks_fts(?1) LIMIT {_CHUNKS_MAX}) AS f
 JOIN chunks AS c ON c.id = f.rowid JOIN docs AS d ON d.n = c.doc
 WHERE instr(lower(c.text), ?2) OR instr(lower(c.form), ?2)
    OR instr(lower(d.title), ?2) OR instr(lower(d.title_form), ?2)
@@ -53,55 +54,64 @@ class Gone(Struct, frozen=True, kw_only=True):
 
 
 class Quotes:
-    """Knows quotes of what is gone. What it has once found to be held by a document it takes to be
-    so for as long as it lives: whoever deletes that one looks for quotes again."""
+    """Knows quotes of what is gone.
+
+    What a document is found to hold is dropped from what is looked for, with all else that it is
+    found to hold, for as long as this lives: whoever deletes that document looks for quotes again.
+    """
 
     def __init__(self, db: Connection, gone: Iterable[Gone]) -> None:
         self._db = db
-        gone = list(gone)
-        self._pieces = Pieces(
-            tuple({said for each in gone for text in each.all for said in _spellings(text)})
-        )
-        self._nodes = [(_lower(name), name) for each in gone for name in each.nodes]
-        self._rels = [(_lower(name), name) for each in gone for name in each.rels]
-        #: What stands in the log for another reason: an id is a name and no text.
-        self._own = [_lower(each.id) for each in gone] + _PARAMETERS
-        self._known: dict[bytes, bool] = {}
+        self._gone = list(gone)
+        texts = [text for each in self._gone for text in each.all]
+        self._pieces = Pieces(tuple({said for text in texts for said in _spellings(text)}))
+        # These stand in the log for another reason: an id is a name and no text.
+        self._drop(*_PARAMETERS, *(each.id for each in self._gone))
+        self._no_ones: set[bytes] = set()
 
     def among(self, said: str) -> bool:
         """Whether there is a quote in JSON of something that was said."""
         lower = said.encode().lower()
-        runs = {_whole(lower, start, end) for start, end in self._pieces.runs(lower)}
+        runs = (_whole(lower, start, end) for start, end in self._pieces.runs(lower))
         return any(map(self._is_quote, runs))
 
     def _is_quote(self, run: bytes) -> bool:
-        known = self._known.get(run)
-        if known is None:
-            known = self._known[run] = self._is_no_ones(run)
-        return known
+        while left := self._pieces.runs(run):
+            start, end = left[0]
+            part = _whole(run, start, min(end, start + _WITHIN_A_CHUNK_MAX))
+            if part in self._no_ones or self._is_no_ones(part):
+                self._no_ones.add(part)
+                return True
+        return False
 
     def _is_no_ones(self, run: bytes) -> bool:
+        """Whether no document holds it; what one holds is dropped."""
         text = _read(run)
         if text is None:
             return True
-        if len(text.encode()) < PIECE_BYTES or any(text in name for name in self._own):
-            return False
-        return not (self._is_held(text) or self._is_named(text))
+        if len(text.encode()) >= PIECE_BYTES:
+            query = _trigrams(search_form(text))
+            held = self._db.row(_HOLDING, (query, text)) or self._names(text)
+            if not held:
+                return True
+            self._drop(*held)
+        # The quote that opens a string is no text, nor is half a character that others begin with.
+        self._pieces.drop(run)
+        return False
 
-    def _is_held(self, text: str) -> bool:
-        """Whether a document holds it in its content or its title. Longer pieces than can be looked
-        up at once are taken for held by none."""
-        return len(text) <= _WITHIN_A_CHUNK_MAX and (
-            self._db.row(_HOLDING, (_terms(search_form(text)), text)) is not None
-        )
+    def _names(self, text: str) -> list[str]:
+        """A name in a relation, of which the text is a part; none where no relation has it."""
+        for each in self._gone:
+            for names, sql in ((each.nodes, _NODE), (each.rels, _REL)):
+                for name in names:
+                    if text in _lower(name) and self._db.row(f"{sql} LIMIT 1", (name,)):
+                        return [name]
+        return []
 
-    def _is_named(self, text: str) -> bool:
-        """Whether a relation still has the name that it is part of."""
-        return any(
-            text in lower and self._db.value(f"{sql} LIMIT 1", (name,))
-            for names, sql in ((self._nodes, _NODE), (self._rels, _REL))
-            for lower, name in names
-        )
+    def _drop(self, *texts: str) -> None:
+        for text in texts:
+            for said in _spellings(text):
+                self._pieces.drop(said)
 
 
 _PARAMETERS: Final = [
@@ -121,12 +131,13 @@ def _spellings(text: str) -> Iterator[bytes]:
         yield msgspec.json.encode(form)[1:-1].lower()
 
 
-def _terms(form: str) -> str:
-    """FTS5's query for rows in which all of a text's codepoints stand in trigrams, wherever: half
-    the time of a phrase, for which it would look up every trigram."""
-    last = max(0, len(form) - _TERM)
-    terms = [form[at : at + _TERM] for at in (*range(0, last, _TERM), last)]
-    return " AND ".join('"' + term.replace('"', '""') + '"' for term in terms)
+def _trigrams(form: str) -> str:
+    """FTS5's query for rows that have some trigrams of a text in search form, its ends among
+    them."""
+    last = max(0, len(form) - 3)
+    parts = _TRIGRAMS_MAX - 1
+    at = sorted({last * part // parts for part in range(parts + 1)})
+    return " AND ".join('"' + form[start : start + 3].replace('"', '""') + '"' for start in at)
 
 
 def _whole(data: bytes, start: int, end: int) -> bytes:

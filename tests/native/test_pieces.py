@@ -19,6 +19,16 @@ def test_runs_are_those_of_the_twin(texts, said) -> None:
     assert Pieces(tuple(texts)).runs(said) == pieces.runs(texts, said)
 
 
+@given(st.lists(TEXT, max_size=4), st.lists(TEXT, max_size=3), TEXT)
+@example([b"abcdefgh" * 2], [b"bcdefgha"], b"abcdefgh" * 3)
+@example([bytes(9)], [bytes(8)], bytes(9))
+def test_what_was_dropped_is_in_no_run(texts, dropped, said) -> None:
+    known = Pieces(tuple(texts))
+    for text in dropped:
+        known.drop(text)
+    assert known.runs(said) == pieces.runs(texts, said, dropped)
+
+
 @given(st.lists(TEXT, max_size=3), st.binary(max_size=200))
 def test_texts_are_found_in_themselves_among_anything(texts, beside) -> None:
     found = Pieces((*texts, beside)).runs(beside)

@@ -9,9 +9,13 @@ def _pieces(text: bytes) -> list[bytes]:
     return [text[at : at + PIECE_BYTES] for at in range(len(text) - PIECE_BYTES + 1)]
 
 
-def runs(texts: Iterable[bytes], said: bytes) -> list[tuple[int, int]]:
-    """Every longest stretch of `said` of which all pieces are pieces of one of the texts."""
+def runs(
+    texts: Iterable[bytes], said: bytes, dropped: Iterable[bytes] = ()
+) -> list[tuple[int, int]]:
+    """Every longest stretch of `said` of which all pieces are pieces of one of the texts, and none
+    is one of a text that was dropped."""
     known = {piece for text in texts for piece in _pieces(text)}
+    known -= {piece for text in dropped for piece in _pieces(text)}
     told = {at for at, piece in enumerate(_pieces(said)) if piece in known}
     starts = sorted(at for at in told if at - 1 not in told)
     ends = sorted(at + PIECE_BYTES for at in told if at + 1 not in told)

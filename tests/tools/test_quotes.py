@@ -105,6 +105,17 @@ def test_what_is_in_the_new_text_of_a_replaced_document_stays(told: Store) -> No
     assert logged(told) == [{"query": "Quixotic-Nine"}, {"query": spelled("vault\nopens")}]
 
 
+@pytest.mark.parametrize("end", ["", " and more"])
+def test_a_long_quote_stays_where_all_of_it_stands_elsewhere(told: Store, end) -> None:
+    long = " ".join(f"word {n} of many words" for n in range(200))
+    told.put(long, id="kept")
+    told.put(long + end, id="also gone")
+    told.refused("store_document", title=" ", content=long + end)
+    told.ask("delete_document", id="also gone")
+    shape = {"title": spelled(" "), "content": spelled(long + end)}
+    assert logged(told)[0] == (shape if end else {"title": " ", "content": long})
+
+
 def test_the_last_document_that_held_it_takes_it_away(told: Store) -> None:
     told.put(SECRET, id="twin")
     told.search("Quixotic-Nine")
