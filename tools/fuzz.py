@@ -36,7 +36,7 @@ from hadano.service import TOOLS, Service  # noqa: E402
 from hadano.types import Settings  # noqa: E402
 from tests.oracle import chunking, pieces  # noqa: E402
 from tests.wire import fake  # noqa: E402
-from tests.wire.process import call, enveloped, initialize  # noqa: E402
+from tests.wire.process import call, enveloped, initialize, notification, request  # noqa: E402
 
 Round = Callable[[random.Random], str]
 
@@ -59,6 +59,8 @@ ALPHABETS: Final = (
 COUNTS: Final = (0, 1, 2, 3, 7, 60, 799, 800, 801, 1_500, 5_000)
 SCALARS: Final = (None, True, 0, -1, 1, 10.0, 1.5, 2**63, 2**64, -(2**70), 1e308, "", " ", "1")
 QUERIES: Final = ("amber lamp", "a b c 東京", "go", "の", "a" * 60, "configuration")
+VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "x")
+METHODS: Final = ("ping", "tools/list", "tools/call", "server/discover", "initialize", "x")
 WORDS: Final = ("amber", "lamp", "go", "東京の塔", "configuration")
 
 
@@ -104,14 +106,14 @@ def arguments(chance: random.Random, tool: Any) -> Any:
         return value(chance)
     names = list(tool.input_schema["properties"])
     return {
-        chance.choice([name] * 20 + ["idd"]): _argument(chance, name)
+        chance.choice([name] * 60 + ["idd"]): _argument(chance, name)
         for name in names
-        if chance.random() < 0.8
+        if chance.random() < 0.9
     }
 
 
 def _argument(chance: random.Random, name: str) -> Any:
-    if chance.random() < 0.1:
+    if chance.random() < 0.04:
         return value(chance)
     match name:
         case "top_k" | "max_chunks_per_doc" | "depth":
@@ -132,29 +134,60 @@ def _argument(chance: random.Random, name: str) -> Any:
 
 def on_the_wire(chance: random.Random) -> str:
     session = wire.Session(fake.Service(), fake.TOOLS)
+    if opening := chance.choice((None, initialize(chance.choice(VERSIONS)))):
+        answered(session, json.dumps(opening).encode())
     for _ in range(chance.randrange(1, 5)):
-        tool = chance.choice(TOOLS)
-        message: Any = chance.choice(
-            (
-                initialize(chance.choice(("2024-11-05", "2025-03-26", "2025-11-25", "x"))),
-                enveloped(call(1, "echo", text="x")),
-                {"jsonrpc": "2.0", "id": value(chance), "method": text(chance, 7), "params": {}},
-                call(value(chance), chance.choice(("echo", "fail", tool.name)), x=value(chance)),
-                [call(1, "echo"), value(chance)],
-                value(chance),
-            )
-        )
-        line = json.dumps(message).encode()
-        if chance.random() < 0.6:
+        line = json.dumps(_message(chance)).encode()
+        if chance.random() < 0.5:
             line = mutated(chance, line)
-        for message in wire.read(line).messages:
-            answer = session.answer(message)
-            if answer is not None:
-                assert b"\n" not in answer
-                said = json.loads(answer)
-                assert said["jsonrpc"] == "2.0"
-                assert ("result" in said) != ("error" in said)
+        answered(session, line)
+    for message in wire.overlong(line[: chance.randrange(99)], line[-9:]).messages:
+        assert json.loads(session.answer(message))["error"]["code"] == wire.INVALID_REQUEST
     return "answered"
+
+
+def _message(chance: random.Random) -> Any:
+    tool = chance.choice(TOOLS)
+    asked = request(
+        chance.choice((1, "a", value(chance))),
+        chance.choice(METHODS),
+        **chance.choice(({}, {"cursor": value(chance)}, {"_meta": value(chance)})),
+    )
+    called = call(value(chance), chance.choice(("echo", "fail", tool.name)), x=value(chance))
+    return chance.choice(
+        (
+            initialize(chance.choice(VERSIONS)),
+            asked,
+            enveloped(asked),
+            called,
+            enveloped(called),
+            notification("notifications/cancelled", requestId=value(chance)),
+            notification(text(chance, 7), x=value(chance)),
+            {"jsonrpc": "2.0", "id": value(chance), "method": text(chance, 7), "params": {}},
+            {"jsonrpc": "2.0", "id": 1, "result": value(chance)},
+            [asked, called, value(chance)],
+            value(chance),
+        )
+    )
+
+
+def answered(session: wire.Session, line: bytes) -> None:
+    """Takes a line as a server does."""
+    read = wire.read(line)
+    waiting: list[wire.Request] = []
+    for message in read.messages:
+        ident = wire.cancelled(message)
+        if ident is not None:
+            assert not any(wire.means(ident, one) for one in waiting if one.method == "initialize")
+        if isinstance(message, wire.Request):
+            waiting.append(message)
+        answer = session.answer(message)
+        assert (answer is None) == isinstance(message, wire.Notification)
+        if answer is not None:
+            assert b"\n" not in answer
+            said = json.loads(answer)
+            assert said["jsonrpc"] == "2.0"
+            assert ("result" in said) != ("error" in said)
 
 
 # The tools.
