@@ -267,11 +267,12 @@ async def _next(receive: Receive, left: float) -> tuple[Message, float]:
 
 
 def _method(body: bytes) -> str:
-    """The method of the message; empty where it cannot be read: the SDK says what is wrong."""
+    """The method of the message. What cannot be read here may be a call there: the SDK takes NaN
+    and UTF-16. So it waits in line like one, and the SDK says what is wrong with it."""
     try:
         return msgspec.json.decode(body, type=_Kind).method
     except (msgspec.DecodeError, RecursionError):
-        return ""
+        return "tools/call"
 
 
 async def _gone(receive: Receive) -> None:

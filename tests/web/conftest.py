@@ -9,7 +9,8 @@ from tests.web.web import FAKE, REAL, Server
 def hasty():
     """A server of the fake hall that waits for nobody, and has room for little."""
     limits = ("HEAD_SECONDS_MAX=0.3", "BODY_SECONDS_MAX=0.5", "LARGE_BODIES_MAX=1")
-    with Server(*FAKE, *limits, "SESSIONS_MAX=3") as server:
+    limits += ("WRITE_SECONDS_MAX=0.5", "SESSIONS_MAX=3")
+    with Server(*FAKE, *limits) as server:
         yield server
 
 

@@ -1,5 +1,7 @@
 """What is refused, how, and that the next good call is served."""
 
+import json
+
 import pytest
 
 from hadano import wire
@@ -180,6 +182,35 @@ def test_arguments_that_are_no_object_are_a_json_rpc_error(guarded):
     assert guarded.post(message, **BEARER).json["error"]["code"] == wire.INVALID_PARAMS
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda text: text.replace('"LIMIT"', "NaN").encode(),
+        lambda text: text.replace('"LIMIT"', "1e999").encode(),
+        lambda text: text.replace('"LIMIT"', "7" * 5_000).encode(),
+        lambda text: text.replace("LIMIT", "\\ud800").encode(),
+        lambda text: text.encode("utf-16"),
+    ],
+    ids=["NaN", "infinity", "digits", "surrogate", "UTF-16"],
+)
+def test_json_that_is_read_in_two_ways_is_refused_by_somebody(guarded, spelled):
+    message = call(1, "search_documents", query="q", top_k="LIMIT")
+    modern = enveloped(message)
+    headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call"}
+    headers |= {"mcp_name": "search_documents"} | BEARER
+    session = guarded.open_session(**BEARER)
+    for reply in (
+        guarded.post(spelled(json.dumps(modern)), **headers),
+        guarded.post(spelled(json.dumps(message)), mcp_session_id=session, **BEARER),
+    ):
+        answer = reply.json
+        if "result" in answer:
+            assert answer["result"]["structuredContent"]["error"]["code"] == "E_VALIDATION"
+        else:
+            assert answer["error"]["code"] in (wire.PARSE_ERROR, wire.INVALID_PARAMS)
+    assert is_served(guarded)
+
+
 def test_a_call_without_a_session_or_in_one_that_is_none_is_refused(guarded):
     assert guarded.post(STATUS, **BEARER).status == 400
     assert guarded.post(STATUS, mcp_session_id="0" * 32, **BEARER).status == 404
@@ -236,6 +267,39 @@ def test_slow_bodies_hold_up_nobody(hasty):
     for _ in range(20):
         hasty.socket().sendall(HEAD % hasty.port)
     assert post(hasty.connect(), ECHO).status == 200
+
+
+def test_an_answer_that_is_not_read_is_not_kept(hasty):
+    connection = hasty.connect()
+    begin(connection, enveloped(call(1, "echo", text="x" * 6_000_000)))
+    connection.sock.recv(1)
+    for _ in range(3):  # Three times the patience with a head is more than that with a reader.
+        assert b"".join(received(hasty.socket())) == b""
+    assert sum(map(len, received(connection.sock))) < 12_000_000
+    assert post(hasty.connect(), ECHO).status == 200
+
+
+def test_requests_sent_at_once_are_answered_in_their_order(guarded):
+    sock = guarded.socket()
+    body = json.dumps(enveloped(STATUS)).encode()
+    head = "\r\n".join(
+        [
+            "POST /mcp HTTP/1.1",
+            f"host: localhost:{guarded.port}",
+            "content-type: application/json",
+            "accept: application/json",
+            f"authorization: {BEARER['authorization']}",
+            "mcp-protocol-version: 2026-07-28",
+            "mcp-method: tools/call",
+            "mcp-name: db_status",
+            f"content-length: {len(body)}",
+        ]
+    )
+    last = b"GET /nothing HTTP/1.1\r\nhost: localhost:%d\r\nconnection: close\r\n\r\n"
+    sock.sendall((head.encode() + b"\r\n\r\n" + body) * 3 + last % guarded.port)
+    said = b"".join(received(sock))
+    assert said.count(b"HTTP/1.1 200 OK") == 3
+    assert b"HTTP/1.1 404" in said[said.rindex(b"200 OK") :]
 
 
 def test_large_bodies_wait_for_one_another_and_all_are_read(hasty):

@@ -1,5 +1,6 @@
 """Two servers on one file, four client threads each: nothing is lost, every call leaves its row."""
 
+import contextlib
 import random
 import sqlite3
 import threading
@@ -51,12 +52,15 @@ def document(chance: random.Random) -> dict:
     }
 
 
-def work(server: Shared, thread: str) -> tuple[dict[str, str], list[str]]:
-    """Mixed calls on documents of this thread's own: what they must leave, and error codes."""
+def work(server: Shared, thread: str, calls: int = CALLS) -> tuple[dict[str, str], list[str]]:
+    """Mixed calls on documents of this thread's own: what they must leave, and error codes.
+
+    `server` is anything that has `ask`.
+    """
     chance = random.Random(thread)
     kept: dict[str, str] = {}
     errors = []
-    for n in range(CALLS):
+    for n in range(calls):
         name = f"{thread}/{chance.randint(0, 20)}"
         tool, arguments = chance.choice(
             [
@@ -98,12 +102,16 @@ def test_two_servers_and_eight_threads_lose_nothing(environment, database):
         for server in servers:
             server.close()
         assert [one.wait(), other.wait()] == [0, 0]
+    assert check(database, results) == 2 * THREADS * CALLS
+
+
+def check(database, results: list[tuple[dict[str, str], list[str]]]) -> int:
+    """Holds a file to what threads left in it and gives the number of its audit rows."""
     kept = {name: content for documents, _ in results for name, content in documents.items()}
     errors = {code for _, codes in results for code in codes}
     assert errors <= {Code.NOT_FOUND, Code.TIMEOUT}
-    with sqlite3.connect(database) as db:
+    with contextlib.closing(sqlite3.connect(database)) as db:
         assert dict(db.execute("SELECT id, content FROM docs")) == kept
-        (rows,) = db.execute("SELECT count(*) FROM audit_log").fetchone()
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    db.close()
-    assert rows == 2 * THREADS * CALLS
+        (rows,) = db.execute("SELECT count(*) FROM audit_log").fetchone()
+    return rows
