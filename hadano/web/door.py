@@ -151,7 +151,7 @@ class Door:
         large = _Large(self._large_bodies)
         try:
             body = await _body(receive, large)
-            method = _method(body)
+            method = _method(body) if scope["method"] == "POST" else ""
             if method == "initialize" and _header(scope["headers"], SESSION) is None:
                 await self._sessions.make_room()
             if method == "tools/call":

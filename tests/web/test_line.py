@@ -46,6 +46,12 @@ def full(server, message=ECHO):
     return holding, waiting
 
 
+def end(server, session):
+    connection = server.connect()
+    connection.request("DELETE", "/mcp", headers={"mcp-session-id": session})
+    return finish(connection)
+
+
 def release(server):
     server.send(b"\n")
 
@@ -66,6 +72,7 @@ def test_a_full_line_stops_calls_alone(server):
     listed = server.post(request(1, "tools/list"), mcp_session_id=session)
     assert len(listed.json["result"]["tools"]) == 9
     assert server.post(request(2, "ping"), mcp_session_id=session).status == 200
+    assert end(server, session).status == 200
     release(server)
     assert [finish(connection).status for connection in [holding, *waiting]] == [200] * 3
 
@@ -137,9 +144,7 @@ def test_a_session_that_is_ended_interrupts_its_call(server):
     session = server.open_session()
     calling = begun(server, call(7, "wait"), mcp_session_id=session)
     server.hear("waiting")
-    ending = server.connect()
-    ending.request("DELETE", "/mcp", headers={"mcp-session-id": session})
-    assert finish(ending).status == 200
+    assert end(server, session).status == 200
     server.hear("cut")
     assert finish(calling).status >= 400
 
