@@ -438,7 +438,7 @@ cdef class Eraser(Snapshot):
             return self.done_with(statement, END)
         place[0] = self.sql.column_int64(statement, 0)
         n = <uint32_t>self.sql.column_bytes(statement, 1)
-        if n <= TERM_BYTES_MAX:
+        if 0 < n <= TERM_BYTES_MAX:  # SQLite gives no address of an empty blob
             memcpy(term, self.sql.column_blob(statement, 1), n)
         term_n[0] = n
         self.sql.reset(statement)
