@@ -52,6 +52,8 @@ cdef size_t distinct(Key *keys, size_t n) noexcept nogil:
     """Sort keys and drop repeats; answer how many are left."""
     cdef size_t i
     cdef size_t left = 0
+    if n == 0:  # of no keys there is no address
+        return 0
     qsort(keys, n, sizeof(Key), &key_order)
     for i in range(n):
         if left == 0 or key_order(&keys[left - 1], &keys[i]):
