@@ -63,14 +63,14 @@ JSON_LINE_BYTES_MAX: Final = (
 #: Audit rows that wait in memory for another process's write lock.
 AUDIT_WAITING_MAX: Final = 10_000
 #: Doclists that a connection keeps decoded between searches.
-RANKER_CACHE_BYTES_MAX: Final = 48 * 1_048_576
+RANKER_CACHE_BYTES_MAX: Final = 64 * 1_048_576
 #: A store of fewer chunks is not warmed: no first search in it takes a millisecond.
 WARM_CHUNKS_MIN: Final = 10_000
 #: Chunks that are read to find the words most texts have, in how many of them a word must be, and
 #: the room that those may take, by that estimate, of `RANKER_CACHE_BYTES_MAX`.
 WARM_SAMPLE_CHUNKS: Final = 1_000
-WARM_SEEN_MIN: Final = 4
-WARM_BYTES_MAX: Final = 20 * 1_048_576
+WARM_SEEN_MIN: Final = 2
+WARM_BYTES_MAX: Final = 24 * 1_048_576
 #: Chunks whose vectors one transaction in the background writes: some 5 ms.
 EMBED_CHUNKS: Final = 256
 #: Blocks of 256 vectors that a connection keeps in memory, of 74 KiB each: 64 MiB, or 226,000
