@@ -6,6 +6,7 @@ here, and no SQL that a room could hold.
 
 import math
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -316,7 +317,7 @@ class Connection:
             raise translated(error) from error
 
     def erase_from_index(
-        self, rows: Iterable[int], *, terms: float = math.inf, seconds: float = math.inf
+        self, rows: Iterable[int], *, terms: int = sys.maxsize, seconds: float = math.inf
     ) -> bool:
         """Overwrites all that the full-text index has of these chunks, whose rows in the view
         `chunks_indexed` are still there, and all terms that only they had. Inside `change` only.
@@ -331,15 +332,15 @@ class Connection:
             if self._eraser is None:
                 self._load_extension(LIBRARY, ENTRY_POINT)
                 self._eraser = Eraser(self._db)
-            few = self._eraser.begin(rows) <= terms
-            more = True
-            while few and more and time.monotonic() < deadline:
+            more = few = self._eraser.begin(rows, terms)
+            while more and time.monotonic() < deadline:
                 self._go_on()
                 more = self._eraser.step()
-        if more:
+        done = few and not more
+        if not done:
             self.run("ROLLBACK TO erasing")
         self.run("RELEASE erasing")
-        return not more
+        return done
 
     def nearest(self, seeds: list[bytes], most: int, remade: int) -> list[tuple[int, float]]:
         """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best

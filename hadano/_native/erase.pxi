@@ -17,6 +17,7 @@ cdef enum:
     # Levels that a doclist's own index may have (fts5_index.c, FTS5_DATA_HEIGHT_B bits).
     HEIGHTS = 32
     HEIGHT_SHIFT = 31
+    SLOTS_MIN = 4096
     # Each number takes at most so many bytes.
     VARINT_BYTES_MAX = 9
 
@@ -130,7 +131,11 @@ cdef class Eraser(Snapshot):
     cdef size_t rows_n
     cdef Key *keys
     cdef size_t keys_n
-    cdef size_t keys_room
+    cdef size_t terms_max
+    # A hash of them while they are gathered: a key's place, from 1 on; and its last row.
+    cdef uint32_t *slots
+    cdef size_t slots_n
+    cdef uint32_t *last_row
     cdef Key *edges
     cdef size_t edges_n
     # Postings that are to be found, and that have been.
@@ -171,6 +176,8 @@ cdef class Eraser(Snapshot):
             self.close()
         free(self.rows_gone)
         free(self.keys)
+        free(self.slots)
+        free(self.last_row)
         free(self.edges)
         free(self.sheet.bytes)
         free(self.draft.bytes)
@@ -185,8 +192,9 @@ cdef class Eraser(Snapshot):
             self.writing[i] = NULL
         Snapshot.close(self)
 
-    def begin(self, rows) -> int:
-        """Set out to take rows out of the index; answer how many terms they have.
+    def begin(self, rows, size_t terms_max=1 << 31) -> bool:
+        """Set out to take rows out of the index; False, and nothing begun, where they have more
+        than so many terms.
 
         Must be called inside an open transaction that writes (else ValueError), while the view
         still tells what is indexed of the rows and FTS5 holds nothing back. Raises DamagedIndex,
@@ -196,17 +204,18 @@ cdef class Eraser(Snapshot):
         cdef int code
         self.need_transaction()
         self.note_rows(sorted(set(rows)))
+        self.terms_max = terms_max
         self.read_record(STRUCTURE_RECORD, structure)
         self.complain(self.load_structure(structure, len(structure)))
         with nogil:
             code = self.gather_keys()
             if code == MORE:
                 code = self.clear_leftovers()
-        self.complain(code)
+        self.complain(MORE if code == END else code)
         self.turn = EDGES
         self.segment_at = 0
         self.key_at = self.before = 0
-        return self.keys_n
+        return code != END
 
     def step(self) -> bool:
         """Erase some more; whether anything is left.
@@ -240,7 +249,7 @@ cdef class Eraser(Snapshot):
         free(self.rows_gone)
         free(self.edges)
         self.rows_gone = <uint32_t *>malloc((len(rows) + 1) * sizeof(uint32_t))
-        self.edges = <Key *>malloc((2 * len(rows) + 1) * sizeof(Key))
+        self.edges = <Key *>malloc((2 * len(rows) + 2) * sizeof(Key))
         if self.rows_gone == NULL or self.edges == NULL:
             raise MemoryError
         for i, row in enumerate(rows):
@@ -254,26 +263,20 @@ cdef class Eraser(Snapshot):
     # Terms.
 
     cdef int gather_keys(self) noexcept nogil:
-        """Find the terms of all rows in their texts."""
-        cdef size_t i, before
-        cdef int code
+        """Find the terms of all rows in their texts; END: they are too many."""
+        cdef size_t i
+        cdef int code = self.make_slots(SLOTS_MIN)
         for i in range(self.rows_n):
-            before = self.keys_n
-            code = self.keys_of_row(self.rows_gone[i])
-            if code != MORE:
-                return code
-            self.keys_n = before + distinct(self.keys + before, self.keys_n - before)
-            self.wanted += self.keys_n - before
-            if self.keys_n > before:
-                self.edges[self.edges_n] = self.keys[before]
-                self.edges[self.edges_n + 1] = self.keys[self.keys_n - 1]
-                self.edges_n += 2
-        self.keys_n = distinct(self.keys, self.keys_n)
-        self.edges_n = distinct(self.edges, self.edges_n)
-        return MORE
+            if code == MORE:
+                code = self.keys_of_row(self.rows_gone[i])
+        if code == MORE:
+            qsort(self.keys, self.keys_n, sizeof(Key), &key_order)
+            self.edges_n = distinct(self.edges, self.edges_n)
+        return code
 
-    cdef int keys_of_row(self, int64_t row) noexcept nogil:
+    cdef int keys_of_row(self, uint32_t row) noexcept nogil:
         cdef sqlite3_stmt *texts = self.writing[TEXT_OF]
+        cdef size_t before = self.wanted
         cdef int column
         cdef int code = MORE
         if self.cancelled:
@@ -281,40 +284,95 @@ cdef class Eraser(Snapshot):
         self.sql.bind_int64(texts, 1, row)
         if self.sql.step(texts) != SQLITE_ROW:
             return self.done_with(texts)
+        memset(&self.edges[self.edges_n], 0xFF, sizeof(Key))
+        memset(&self.edges[self.edges_n + 1], 0, sizeof(Key))
         for column in range(COLUMNS):
             if code == MORE:
                 code = self.keys_of_text(
                     <const uint8_t *>self.sql.column_blob(texts, column),
-                    self.sql.column_bytes(texts, column),
+                    self.sql.column_bytes(texts, column), row,
                 )
         self.sql.reset(texts)
+        if self.wanted > before:
+            self.edges_n += 2
         return code
 
-    cdef int keys_of_text(self, const uint8_t *at, size_t n) noexcept nogil:
-        """Append the key of every trigram of a text."""
+    cdef int keys_of_text(self, const uint8_t *at, size_t n, uint32_t row) noexcept nogil:
+        """Note the key of every trigram of a text."""
         cdef const uint8_t *stop = at + n
         cdef const uint8_t *a = NULL
         cdef const uint8_t *b = NULL
         cdef const uint8_t *c = at
         cdef uint64_t letter
-        cdef size_t room = grown(self.keys_room, self.keys_n + n)
-        cdef void *moved
-        if room != self.keys_room:
-            moved = realloc(self.keys, room * sizeof(Key))
-            if moved == NULL:
-                return NO_MEMORY
-            self.keys = <Key *>moved
-            self.keys_room = room
+        cdef Key key
+        cdef int code
         while at < stop:
             a = b
             b = c
             c = at
             at = codepoint(at, stop, &letter)
-            if a != NULL and a != b:
-                if at - a >= KEY_BYTES_MAX:
-                    return DAMAGED
-                fill_key(&self.keys[self.keys_n], a, <uint32_t>(at - a))
-                self.keys_n += 1
+            if a == NULL or a == b:
+                continue
+            if at - a >= KEY_BYTES_MAX:
+                return DAMAGED
+            fill_key(&key, a, <uint32_t>(at - a))
+            code = self.note_key(&key, row)
+            if code != MORE:
+                return code
+        return MORE
+
+    cdef int note_key(self, const Key *key, uint32_t row) noexcept nogil:
+        """Add a key of a row to those known, once; END: they are too many."""
+        cdef size_t slot = self.slot_of(key)
+        cdef size_t i = self.slots[slot]
+        cdef int code
+        if i == 0:
+            if self.keys_n == self.terms_max:
+                return END
+            self.keys[self.keys_n] = key[0]
+            self.last_row[self.keys_n] = 0
+            self.keys_n += 1
+            i = self.slots[slot] = <uint32_t>self.keys_n
+            if 2 * self.keys_n >= self.slots_n:
+                code = self.make_slots(2 * self.slots_n)
+                if code != MORE:
+                    return code
+        if self.last_row[i - 1] != row:
+            self.last_row[i - 1] = row
+            self.wanted += 1
+            if key_order(key, &self.edges[self.edges_n]) < 0:
+                self.edges[self.edges_n] = key[0]
+            if key_order(key, &self.edges[self.edges_n + 1]) > 0:
+                self.edges[self.edges_n + 1] = key[0]
+        return MORE
+
+    cdef size_t slot_of(self, const Key *key) noexcept nogil:
+        """Where a key is in the hash, or is to be."""
+        cdef uint64_t hashed = load_word(key.at) * GOLDEN ^ load_word(key.at + 7) * MIX_TRIGRAM
+        cdef size_t slot = (hashed ^ hashed >> 31) & (self.slots_n - 1)
+        while self.slots[slot] and key_order(&self.keys[self.slots[slot] - 1], key):
+            slot = (slot + 1) & (self.slots_n - 1)
+        return slot
+
+    cdef int make_slots(self, size_t n) noexcept nogil:
+        """Make the hash anew with `n` slots, a power of two, and room for half as many keys."""
+        cdef void *moved
+        cdef size_t i
+        free(self.slots)
+        self.slots = <uint32_t *>calloc(n, sizeof(uint32_t))
+        self.slots_n = n
+        if self.slots == NULL:
+            return NO_MEMORY
+        moved = realloc(self.keys, n * sizeof(Key))
+        if moved == NULL:
+            return NO_MEMORY
+        self.keys = <Key *>moved
+        moved = realloc(self.last_row, n * sizeof(uint32_t))
+        if moved == NULL:
+            return NO_MEMORY
+        self.last_row = <uint32_t *>moved
+        for i in range(self.keys_n):
+            self.slots[self.slot_of(&self.keys[i])] = <uint32_t>i + 1
         return MORE
 
     # Segments.
