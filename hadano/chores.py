@@ -26,6 +26,34 @@ _LOOK_SECONDS = 1.0
 _SET_UP_MS_MAX = 500
 
 
+class _Owed:
+    """Kinds of work that were asked for and are not done yet, under a lock: the calls' thread asks
+    while the housekeeper's takes. Work that is asked for while it is being done is owed again."""
+
+    def __init__(self, *works: str) -> None:
+        self._lock = threading.Lock()
+        self._works = set(works)
+
+    def ask(self, *works: str) -> None:
+        with self._lock:
+            self._works.update(works)
+
+    def take(self, *works: str) -> set[str]:
+        """Those of these that are owed; they no longer are."""
+        with self._lock:
+            taken = self._works.intersection(works)
+            self._works -= taken
+        return taken
+
+    def owes(self, *works: str) -> bool:
+        with self._lock:
+            return not self._works.isdisjoint(works)
+
+
+#: To copy the log back, to empty it too, and to finish erasures.
+_COPY, _EMPTY, _ERASE = "copy", "empty", "erase"
+
+
 class Housekeeper:
     """The thread, and what the hall may ask of it. All methods can be called from any thread."""
 
@@ -47,9 +75,7 @@ class Housekeeper:
         self._wake = threading.Event()
         self._closing = False
         # A server that ended may have left text in the log that was to be erased.
-        self._truncate = True
-        self._wal_grew = True
-        self._erasing = True
+        self._owed = _Owed(_COPY, _EMPTY, _ERASE)
         self._waiting: deque[audit.Entry] = deque()
         #: Held from when the rows that wait are read until they no longer do.
         self._writing = threading.Lock()
@@ -100,15 +126,18 @@ class Housekeeper:
 
     def wal_grew(self) -> None:
         """Has the write-ahead log copied back into the file."""
-        self._wal_grew = True
+        self._owed.ask(_COPY)
         self._wake.set()
 
     def erase(self, *, empty_log: bool) -> None:
         """Has erasures finished, where some of one is owed; with `empty_log` the log is emptied
         too."""
-        self._erasing = True
-        self._truncate |= empty_log
+        self._owed.ask(_ERASE, *([_EMPTY] if empty_log else []))
         self._wake.set()
+
+    def owes_log(self) -> bool:
+        """Whether the write-ahead log is still to be copied back."""
+        return self._owed.owes(_COPY, _EMPTY)
 
     def close(self) -> None:
         """Ends the thread, then writes the audit rows that still wait, on a connection of their
@@ -215,15 +244,14 @@ class Housekeeper:
     def _erase(self, db: Connection) -> None:
         """Takes what is owed in erasures out of the audit log, then out of the index, in small
         transactions."""
-        if not self._erasing:
+        if not self._owed.take(_ERASE):
             return
-        self._erasing = False
         try:
             for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.ERASE_PAGES)):
-                self._truncate = True
+                self._owed.ask(_EMPTY)
                 self._between_steps(db)
         except HadanoError:
-            self._erasing = True
+            self._owed.ask(_ERASE)
             raise
 
     def _keep_vectors(self, db: Connection) -> None:
@@ -241,24 +269,23 @@ class Housekeeper:
         """What cannot wait for the end of long work: audit rows, and a log that grows."""
         self._write_waiting(db)
         if db.wal_pages > limits.WAL_PAGES_MAX:
-            self._wal_grew = True
+            self._owed.ask(_COPY)
             self._copy_log(db)
 
     def _copy_log(self, db: Connection) -> bool:
         """Copies the write-ahead log into the file, and empties it where text is to be erased or it
         has grown past what may lie idle. False where another process still needs some of it."""
-        if not self._wal_grew and not self._truncate:
+        owed = self._owed.take(_COPY, _EMPTY)
+        if not owed:
             return True
-        truncate, self._truncate, self._wal_grew = self._truncate, False, False
         done = False
         # To wait for a reader is to hold up all writers; this is tried again instead.
         db.wait_at_most(0)
         try:
             with self.copying:
-                done = db.checkpoint(truncate=truncate)
+                done = db.checkpoint(truncate=_EMPTY in owed)
         finally:
             db.wait_at_most(limits.BUSY_MS_MAX)
             if not done:
-                self._truncate |= truncate
-                self._wal_grew = True
+                self._owed.ask(*owed)
         return done

@@ -43,6 +43,6 @@ def quiet(store: Store) -> None:
     """Waits until a store's own start is over: checked, and the log copied back."""
     assert store.integrity() == "ok"
     housekeeper = store.service._housekeeper
-    until(lambda: not (housekeeper._truncate or housekeeper._wal_grew))
+    until(lambda: not housekeeper.owes_log())
     with housekeeper.copying:
         return
