@@ -163,9 +163,10 @@ for path in sys.argv[1:]:
 
 
 def raw(path: Path) -> bytes:
-    """All bytes of a database file and of its write-ahead log."""
+    """All bytes of a write-ahead log and of its database file, in that order: what is copied from
+    the one into the other meanwhile is seen in one of them."""
     return subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _READ, path, f"{path}-wal"],
+        [sys.executable, "-I", "-S", "-c", _READ, f"{path}-wal", path],
         capture_output=True,
         check=True,
         timeout=PATIENCE_SECONDS,
