@@ -32,7 +32,8 @@ from tests.reliability import segments
 from tests.reliability.pages import Pages
 
 PIECE_BYTES: Final = 8
-FILES: Final = ("", "-wal", "-shm", "-journal")
+#: The file last: what is copied into it meanwhile is seen where it was or where it is.
+FILES: Final = ("-wal", "-shm", "-journal", "")
 ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be")
 _FILTER_BITS: Final = 22
 #: Fibonacci hashing (Knuth, TAOCP 6.4): 2**64 over the golden ratio.
