@@ -410,6 +410,9 @@ def _checked(params: Params, shape: type[Shape]) -> Shape:
         return msgspec.convert(params, shape)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid request parameters: {error}") from None
+    except UnicodeEncodeError:
+        message = "Invalid request parameters: half of a surrogate pair in a name"
+        raise RpcError(INVALID_PARAMS, message) from None
 
 
 def _unsupported(requested: object) -> RpcError:

@@ -188,6 +188,7 @@ def answered(session: wire.Session, line: bytes) -> None:
             said = json.loads(answer)
             assert said["jsonrpc"] == "2.0"
             assert ("result" in said) != ("error" in said)
+            assert "result" in said or said["error"]["code"] != wire.INTERNAL_ERROR
 
 
 # The tools.

@@ -166,6 +166,13 @@ def test_the_longest_line_is_served_and_one_byte_more_is_refused(server):
     assert server.ask(sized(limits.JSON_LINE_BYTES_MAX + 1))["error"]["code"] == INVALID_REQUEST
 
 
+def test_half_of_a_surrogate_pair_in_a_name_is_no_bug(server):
+    for method in ("tools/call", "tools/list", "ping"):
+        answer = server.ask(request(1, method, **{"\ud800": 1}))
+        assert "result" in answer or answer["error"]["code"] == INVALID_PARAMS
+    assert server.ask(request(2, "ping"))["result"] == {}
+
+
 def test_a_bug_is_an_internal_error_that_shows_nothing(server):
     answer = server.ask(call(1, "crash"))
     assert answer["error"] == {"code": -32603, "message": "Internal error"}
