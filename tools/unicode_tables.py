@@ -25,6 +25,9 @@ UNICODE_VERSION = "18.0.0"
 CODEPOINTS = range(0x110000)
 BLOCK = 256
 
+# SQLite reads these two as U+FFFD (READ_UTF8 in fts5_unicode2.c), so FTS5 cannot index them.
+REPLACED, REPLACEMENT = "\ufffe\uffff", "\ufffd"
+
 # Bits of Properties.flags.
 CHANGES, MARK, LATIN, COMPOSES, COMPOSITE = 1, 2, 4, 8, 16
 
@@ -115,6 +118,8 @@ class Database:
         """
         if c in self.ignorable:
             return ""
+        if c in REPLACED:
+            return REPLACEMENT
         seen, form = c, self._folded_once(c)
         while form != seen:
             seen, form = form, self._folded_once(form)

@@ -5,9 +5,10 @@ Knows Unicode by tables of its own (unicode_tables.h), never by the running Pyth
 store gives the same answers wherever it is opened. It knows neither queries nor the index.
 
 Folding takes a text apart and composes it again in one pass. Each codepoint stands for a sequence
-(`MAPPED`), worked out beforehand: nothing for a default-ignorable one, else its compatibility
-decomposition, case-folded, Latin variants as their base letter. Then runs of marks are put in
-canonical order and composed as UAX #15 has it; after a Latin letter they are dropped.
+(`MAPPED`), worked out beforehand: nothing for a default-ignorable one, U+FFFD for the two that
+SQLite reads as that, else its compatibility decomposition, case-folded, Latin variants as their
+base letter. Then runs of marks are put in canonical order and composed as UAX #15 has it; after a
+Latin letter they are dropped.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

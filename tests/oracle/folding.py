@@ -76,6 +76,7 @@ def without_latin_marks(text: str) -> str:
 def search_form(text: str) -> str:
     """The form in which a text is compared (contract, 7.1)."""
     visible = "".join(c for c in text if c not in DEFAULT_IGNORABLE)
+    visible = re.sub("[\ufffe\uffff]", "\ufffd", visible)  # As SQLite reads them.
     folded = unicodedata.normalize("NFKD", visible).casefold()
     based = "".join(map(base_letter, unicodedata.normalize("NFKD", folded)))
     form = unicodedata.normalize("NFKC", without_latin_marks(based))

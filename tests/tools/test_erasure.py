@@ -50,6 +50,17 @@ def vanishes(store: Store, text: str) -> None:
     until(lambda: not store.left(text))
 
 
+@pytest.mark.parametrize("character", ["\ufffe", "\uffff", "\ufffd", "\U0001fffe", "\U0010ffff"])
+def test_what_is_no_character_is_found_and_goes_with_its_document(store, character) -> None:
+    """SQLite reads the first two as the third, so the index has no other trigrams of them."""
+    store.put("another one")
+    before = terms(store)
+    id = store.put(f"ab{character}cd")
+    assert store.found(f"b{character}c") == [id]
+    assert store.ask("delete_document", id=id)["erased"]
+    assert terms(store) == before
+
+
 @pytest.mark.parametrize(
     "letters", [string.ascii_letters, "ÀÉÎÕÜàéîõüßﬁŁł", "東京都庁寺訪話日本語"]
 )
