@@ -53,6 +53,20 @@ def test_the_house_is_in_order(tool: str) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
+TOP_LEVEL = set(
+    ".ci .gitignore CHANGELOG.md LICENSE LICENSES MANIFEST.in NOTICE README.md asv.conf.json"
+    " benchmarks docs hadano pyproject.toml setup.py tests tools".split()
+)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
+def test_nothing_got_into_the_house_by_accident() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    assert {path.partition("/")[0] for path in listed.stdout.splitlines()} == TOP_LEVEL
+
+
 def test_kernels_import_nothing_but_python_and_c() -> None:
     imports = [
         f"{source.name}: {line}"
