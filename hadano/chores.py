@@ -196,8 +196,8 @@ class Housekeeper:
         """Has the commonest words decoded; a call, or work that cannot wait, goes before it."""
         if self._warmed is None:
             return
-        # What is damaged is told by the check that comes next.
-        with suppress(HadanoError):
+        # What is damaged is told by the check that comes next; who has no room does without.
+        with suppress(HadanoError, MemoryError):
             for _ in warming.warm(db):
                 if self._closing:
                     return

@@ -1,10 +1,11 @@
 """What fails behind an answer that was given is owed: it is neither lost nor told as an error."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import apsw
 
-from hadano import chores, status, validate
+from hadano import chores, status, validate, warming
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from tests.tools.store import Neighbour, Store, until
@@ -42,6 +43,18 @@ def test_an_erasure_that_fails_in_the_background_too_is_tried_again(
     fail_once(monkeypatch, store.service._housekeeper._db)
     assert store.ask("delete_document", id="a")["erased"] is False
     assert until(lambda: not store.left(SECRET))
+
+
+def test_a_store_without_room_for_warm_words_is_sound(tmp_path, monkeypatch) -> None:
+    def none(_: Connection) -> Iterator[None]:
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr(warming, "warm", none)
+    with Store(tmp_path / "store.db") as store:
+        store.put(SECRET, id="a")
+        assert store.integrity() == "ok"
+        assert store.found("quixotic") == ["a"]
 
 
 def test_rows_that_wait_outlive_the_thread_that_was_to_write_them(tmp_path, monkeypatch) -> None:
