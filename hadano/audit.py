@@ -114,7 +114,9 @@ def owe(db: Connection, gone: Gone) -> None:
 
 def forget_owed(db: Connection) -> Iterator[None]:
     """Does what is owed, in small transactions, until nothing is. What is to be forgotten stands in
-    the file for so long, and what a crash cuts short begins again."""
+    the file for so long, and what a crash cuts short begins again.
+
+    The last change is a step too: whoever empties the log between the steps has not seen it."""
     while owed := _owed(db):
         quotes = Quotes(db, (gone for _, _, gone in owed))
         for rows in _quoting(db, quotes, max(upto for _, upto, _ in owed)):
@@ -124,6 +126,7 @@ def forget_owed(db: Connection) -> Iterator[None]:
             yield
         with db.change():
             db.run_many("DELETE FROM forgetting WHERE n = ?", [(n,) for n, _, _ in owed])
+        yield
 
 
 def _owed(db: Connection) -> list[tuple[int, int, Gone]]:
@@ -188,16 +191,20 @@ def _take_out(db: Connection, quotes: Quotes, rows: list[Row]) -> None:
     nothing where it is one."""
     for n, args, doc_id in rows:
         shape = _shape_of(args)
-        left = None if quotes.among(shape) else shape
+        left = None if shape is None or quotes.among(shape) else shape
         id = None if doc_id is not None and quotes.among(doc_id) else doc_id
         db.run("UPDATE audit_log SET args = ?, doc_id = ? WHERE n = ?", (left, id, n))
 
 
-def _shape_of(args: str) -> str:
-    """The shape of logged arguments, which may be no more than that already."""
+def _shape_of(args: str) -> str | None:
+    """The shape of logged arguments, which may be no more than that already; None where they are
+    nested too deep to be read, which depends on how deep the reader itself is called."""
     import json  # It reads what msgspec does not; kept off the way to the first answer.
 
-    given = json.loads(args)
+    try:
+        given = json.loads(args)
+    except (ValueError, RecursionError):
+        return None
     return args if _is_shape(given) else _json(shape(given))
 
 

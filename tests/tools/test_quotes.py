@@ -214,6 +214,17 @@ def test_what_a_call_has_no_time_for_is_forgotten_soon(told: Store) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
+def test_what_was_to_be_forgotten_leaves_the_file_too_where_the_log_is_emptied_at_each_step(
+    told: Store, monkeypatch
+) -> None:
+    monkeypatch.setattr(limits, "WAL_PAGES_MAX", 0)
+    monkeypatch.setattr(Housekeeper, "wal_grew", lambda *_: None)  # no call has it copied back
+    told.search("Quixotic-Nine")
+    assert told.ask("delete_document", id="gone")["erased"] is False
+    until(lambda: not examine(told.path, [SECRET]))
+
+
+@pytest.mark.usefixtures("hurried")
 def test_what_was_to_be_forgotten_is_forgotten_after_the_server_has_ended(
     tmp_path, monkeypatch
 ) -> None:
@@ -241,7 +252,7 @@ def test_a_log_of_which_only_a_part_was_looked_through_is_owed(told: Store, monk
             _, gone = ingest.delete(db, DeleteDocument(id="gone"))
             assert audit.forget(db, gone, until=3.5) is False
         assert logged(told).count({"query": spelled("Quixotic-Nine")}) == 4
-        assert len(list(audit.forget_owed(db))) == 9
+        assert len(list(audit.forget_owed(db))) == 9 + 1  # and the debt
     assert logged(told).count({"query": spelled("Quixotic-Nine")}) == 9
 
 
@@ -275,3 +286,28 @@ def test_a_rebuilt_file_still_owes_it(tmp_path, monkeypatch) -> None:
         assert len(db.execute("SELECT * FROM forgetting").fetchall()) == 1
     with Store(rebuilt) as store:
         until(lambda: not examine(store.path, [SECRET]))
+
+
+# What was logged and cannot be read again.
+
+
+def nested(depth: int) -> list[object]:
+    inner: list[object] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize("owed", [False, True])
+def test_no_depth_of_arguments_keeps_a_document_from_being_deleted(
+    told: Store, monkeypatch, owed
+) -> None:
+    if owed:
+        monkeypatch.setattr(service, "_TRUNCATE_MS_MAX", limits.CALL_MS_MAX)
+    for depth in range(600, 1_000, 4):
+        told.refused("store_document", id="gone", content=SECRET, deep=nested(depth))
+        told.refused("search_documents", query="Quixotic-Nine", deep=nested(depth))
+    assert told.ask("delete_document", id="gone")["erased"] is not owed
+    until(lambda: not told.rows("SELECT * FROM forgetting"))
+    until(lambda: not examine(told.path, [SECRET]))
+    assert told.integrity() == "ok"
