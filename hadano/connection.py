@@ -73,7 +73,8 @@ class Connection:
 
     def __init__(self, path: str, *, vectors: bool = False, reading: bool = False) -> None:
         """Opens the file that `path` names, making it (for its owner alone) where there is none,
-        and brings it to the current schema.
+        and brings it to the current schema; but a damaged file of an earlier one stays as it is,
+        can be read, and refuses every change.
 
         With `vectors` the vector extension is loaded. With `reading` the file
         must be there, and nothing of it changes: not its schema, not its write-ahead log. Raises
@@ -93,6 +94,8 @@ class Connection:
         self._warmed: Ranker | None = None
         self._blocks: Blocks | None = None
         self._durable = False
+        #: Whether the file is too damaged to be brought to the current schema.
+        self._outdated = False
         self._writes = not reading
         if not reading:
             _make_private(path)
@@ -119,12 +122,7 @@ class Connection:
             version: int = self.value("PRAGMA user_version")
             tables = self.value("SELECT count(*) FROM sqlite_schema")
         if application == schema.APPLICATION_ID:
-            if version > schema.VERSION:
-                raise HadanoError(
-                    Code.VALIDATION,
-                    f"the database has schema version {version}, made by a newer Hadano; "
-                    f"this one knows versions up to {schema.VERSION}",
-                )
+            _check_known(version)
             return version
         if application or version or tables:
             raise HadanoError(Code.VALIDATION, "the file is a database that Hadano did not make")
@@ -136,7 +134,7 @@ class Connection:
         self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._db.set_wal_hook(self._note_wal)
         if version < schema.VERSION:
-            self._migrate()
+            self._outdated = not self._brought_up(version)
 
     def _set_up(self) -> None:
         """Makes the settings of `schema.PRAGMAS`.
@@ -160,14 +158,45 @@ class Connection:
             raise HadanoError(Code.VALIDATION, "the file is empty, no database of Hadano's")
         self._db.execute("PRAGMA query_only = ON")
 
+    def _brought_up(self, version: int) -> bool:
+        """Brings the file to the current schema. False, and nothing written, where it is damaged:
+        that could destroy what can still be saved."""
+        if version and not self.structure_holds():
+            return False
+        try:
+            self._migrate()
+        except apsw.CorruptError:  # The check does not look at free pages.
+            return False
+        return True
+
     def _migrate(self) -> None:
-        """Another process may be at it too: the version that counts is read under the lock."""
+        """Another process may be at it too, and know later versions: the version that counts is
+        read under the lock."""
         with self.change():
             version: int = self._db.pragma("user_version")
-            for step in schema.MIGRATIONS[version:]:
-                self._db.execute(step).fetchall()
-            self._db.pragma("application_id", schema.APPLICATION_ID)
-            self._db.pragma("user_version", schema.VERSION)
+            _check_known(version)
+            if version < schema.VERSION:
+                for step in schema.MIGRATIONS[version:]:
+                    self._db.execute(step).fetchall()
+                self._db.pragma("application_id", schema.APPLICATION_ID)
+                self._db.pragma("user_version", schema.VERSION)
+
+    def structure_holds(self) -> bool:
+        """Whether every b-tree of the file is well formed: pages, cells, order, overflow chains.
+
+        Table by table, for a check of the whole would also have FTS5 read its index to the end.
+        """
+        if self._outdated:
+            return False
+        try:
+            tables = [name for (name,) in self.rows(schema.B_TREES)]
+            return all(
+                self.rows(f"PRAGMA quick_check({_quoted(table)})") == [("ok",)] for table in tables
+            )
+        except HadanoError as error:
+            if error.code is not Code.INTEGRITY:
+                raise
+            return False
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -372,8 +401,10 @@ class Connection:
         The write lock is taken first and waited for (see `wait_at_most`). With `durable` the
         commit has reached the disk before this returns; without, a loss of power can undo it,
         though nothing else can. E_INTERNAL where the path names this file no more: SQLite would
-        write on into one that nobody can open.
+        write on into one that nobody can open. E_INTEGRITY for a damaged file of an earlier schema.
         """
+        if self._outdated:
+            raise HadanoError(Code.INTEGRITY, "the database is damaged")
         if not self._is_in_place():
             raise HadanoError(Code.INTERNAL, "the database file is gone, or is another")
         if durable != self._durable:
@@ -562,6 +593,19 @@ def _vec0() -> str:
     if not folders:
         raise HadanoError(Code.INTERNAL, "the vector extension is not installed")
     return os.path.join(folders[0], "vec0")
+
+
+def _check_known(version: int) -> None:
+    if version > schema.VERSION:
+        raise HadanoError(
+            Code.VALIDATION,
+            f"the database has schema version {version}, made by a newer Hadano; "
+            f"this one knows versions up to {schema.VERSION}",
+        )
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _failure(code: int) -> apsw.Error:

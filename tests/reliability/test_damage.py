@@ -7,10 +7,12 @@ is written; and `python -m hadano.rebuild` makes a sound file of the documents.
 import os
 import random
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hadano.connection import Connection
 from hadano.errors import HadanoError
 from hadano.rebuild import rebuild
 from tests.doors import kit
@@ -177,6 +179,36 @@ def test_any_byte_flipped_on_any_page_is_answered_within_the_contract(whole, pat
         outcome = said(path)
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
     print(f"\n{kind}: {outcomes}")
+
+
+# Files of an earlier version.
+
+OLD = Path(__file__).parents[1] / "fixtures" / "v1.db"
+
+
+def is_failed_and_stays(path: Path) -> None:
+    before = path.read_bytes()
+    assert said(path) == "failed"
+    with closing(Connection(str(path))) as db, pytest.raises(HadanoError) as refused, db.change():
+        pass
+    assert refused.value.code == "E_INTEGRITY"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("table", TREES)
+def test_a_damaged_file_of_an_earlier_version_is_failed_and_left_as_it_is(tmp_path, table) -> None:
+    path = Path(shutil.copy(OLD, tmp_path / "store.db"))
+    flip(path, (root(path, table) - 1) * PAGE_BYTES, PAGE_BYTES)
+    is_failed_and_stays(path)
+
+
+def test_a_file_that_cannot_be_brought_to_this_version_is_left_as_it_is(tmp_path) -> None:
+    path = Path(shutil.copy(OLD, tmp_path / "store.db"))
+    with altered(path) as db:
+        db.execute("CREATE TABLE t(x); INSERT INTO t VALUES(zeroblob(20000)); DROP TABLE t")
+    pages = Pages(path.read_bytes())
+    flip(path, pages.start(pages.pages_of(FREE_TRUNK)[0]), 8)
+    is_failed_and_stays(path)
 
 
 # Made again.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from hadano import schema
+from hadano.connection import Connection
+from hadano.errors import HadanoError
 from tests.reliability.examiner import examine
 from tests.reliability.sound import quiet, state_of
 from tests.tools.store import Store, altered
@@ -52,6 +54,25 @@ def test_a_file_of_every_version_is_written_to_and_erased_from(old) -> None:
             assert store.ask("delete_document", id=id)["erased"] is True
     assert state_of(old).keys() == {"plain", "日報"}
     assert examine(old, [secret, "amber basil cedar"]) == []
+
+
+def test_a_file_that_a_newer_hadano_brings_up_first_keeps_its_version(
+    tmp_path, monkeypatch
+) -> None:
+    old = Path(shutil.copy(FIXTURES / "v1.db", tmp_path / "store.db"))
+    newest = schema.VERSION + 1
+    migrate = Connection._migrate
+
+    def after_another(db: Connection) -> None:
+        with altered(old) as other:
+            other.execute(f"PRAGMA user_version = {newest}")
+        migrate(db)
+
+    monkeypatch.setattr(Connection, "_migrate", after_another)
+    with pytest.raises(HadanoError, match=f"schema version {newest}, made by a newer Hadano"):
+        Connection(str(old))
+    with altered(old) as db:
+        assert db.execute("PRAGMA user_version").get == newest
 
 
 # Paths.
