@@ -91,7 +91,7 @@ class Connection:
         self._ranker: Ranker | None = None
         self._eraser: Eraser | None = None
         #: Another connection's, whose decoded terms the next ranking takes over.
-        self._warmed: Ranker | None = None
+        self._warmth: Ranker | None = None
         self._blocks: Blocks | None = None
         self._durable = False
         #: Whether the file is too damaged to be brought to the current schema.
@@ -288,9 +288,10 @@ class Connection:
             if self._ranker is None:
                 self._db.execute(schema.SEARCH_PRAGMAS)
             ranker = self._own_ranker()
-            warmed, self._warmed = self._warmed, None
-            if warmed is not None:
-                ranker.adopt(warmed)
+            warmth = self._warmth
+            if warmth is not None:  # Else it may be given at this moment, and stays for the next.
+                self._warmth = None
+                ranker.adopt(warmth)
             return ranker.rank(terms, per_doc, ranks)
 
     def _own_ranker(self) -> Ranker:
@@ -310,7 +311,7 @@ class Connection:
         ranker, self._ranker = self._ranker, None
         if ranker is not None:
             ranker.close()
-            to._warmed = ranker
+            to._warmth = ranker
 
     def differing(self, *, at_once: bool) -> list[int]:
         """Ids of the chunks of which the full-text index does not hold just what the view
@@ -460,11 +461,11 @@ class Connection:
             core.resume()
 
     def _cores(self) -> Iterator[Ranker | Eraser]:
-        """The compiled readers and writers of the index that have been made."""
-        if self._ranker is not None:
-            yield self._ranker
-        if self._eraser is not None:
-            yield self._eraser
+        """The compiled readers and writers of the index that have been made. Each is read once:
+        `give_warmth` takes the ranker away while another thread may be stopping it."""
+        for core in (self._ranker, self._eraser):
+            if core is not None:
+                yield core
 
     def _go_on(self) -> None:
         if self._stopped is not None:

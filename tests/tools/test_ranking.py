@@ -5,6 +5,7 @@ others, and the plain twin of capping and merging for what becomes of either.
 """
 
 import tempfile
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hadano import limits
+from hadano._native import Cancelled
+from hadano.connection import Connection
 from hadano.plan import Kind, terms
 from tests.oracle import merging
 from tests.oracle.ranking import Row, ranking, scores
@@ -210,12 +213,55 @@ def test_words_that_were_decoded_at_the_start_rank_as_any(tmp_path: Path, monkey
             store.put(f"a function of {n} contexts, " * (1 + n % 3), title=f"function {n}")
     with Store(path) as store:
         db = store.service._db
-        until(lambda: db._warmed is not None)
+        until(lambda: db._warmth is not None)
         store.put("another context of a function")
         assert shown(store.search("nothing like that")) == []
         assert db._ranker.cached_bytes > 3 * 20 * 4
         for query in ("function", "context function another"):
             assert shown(store.search(query)) == merged(store, by_fts5(store, query), 3, 10)
+
+
+TERM = (Kind.SUBSTRING, "amber")
+
+
+def test_a_connection_is_stopped_even_while_it_gives_its_words_away(tmp_path: Path) -> None:
+    class GivingAway(Connection):
+        """What it has decoded is taken from it right after each look, as another thread can."""
+
+        def __getattribute__(self, name: str) -> object:
+            value = super().__getattribute__(name)
+            if name == "_ranker":
+                self._ranker = None
+            return value
+
+    with closing(Connection(str(tmp_path / "store.db"))) as db:
+        db.decode(TERM)
+        with db.snapshot(), closing(db._ranker) as ranker:
+            db.__class__ = GivingAway
+            db.stop("closing")
+            db.__class__ = Connection
+            assert db._ranker is None
+            with pytest.raises(Cancelled):
+                ranker.rank([TERM], per_doc=1, ranks=1)
+            db.resume()
+
+
+def test_words_that_are_given_while_a_search_looks_for_them_are_kept(tmp_path: Path) -> None:
+    class BeingGiven(Connection):
+        """It is given something right after the look that finds nothing."""
+
+        def __getattribute__(self, name: str) -> object:
+            value = super().__getattribute__(name)
+            if name == "_warmth":
+                self._warmth = words
+            return value
+
+    words = object()
+    with closing(Connection(str(tmp_path / "store.db"))) as db, db.snapshot():
+        db.__class__ = BeingGiven
+        db.ranking([TERM], per_doc=1, ranks=1)
+        db.__class__ = Connection
+        assert db._warmth is words
 
 
 def test_the_same_question_gets_the_same_bytes(many: Store) -> None:
