@@ -6,7 +6,6 @@ shape; the hash of the content stays with it. So do the rows of searches and of 
 quote what no document holds any more (quotes.py).
 """
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 from hadano import limits
 from hadano.connection import Connection, Row
 from hadano.digest import sha256_of
-from hadano.quotes import Gone, Quotes
+from hadano.quotes import Gone, OutOfTime, Quotes
 from hadano.types import RequestLog
 
 
@@ -92,16 +91,14 @@ def forget(db: Connection, gone: Gone, *, until: float) -> bool:
     newest = db.value(_NEWEST)
     if newest is None:
         return True
-    if time.monotonic() < until:
-        quotes = Quotes(db, [gone])
+    try:
+        quotes = Quotes(db, [gone], until=until)
         for rows in _quoting(db, quotes, newest):
             _take_out(db, quotes, rows)
-            if time.monotonic() > until:
-                break
-        else:
-            return True
-    owe(db, gone)
-    return False
+    except OutOfTime:
+        owe(db, gone)
+        return False
+    return True
 
 
 def owe(db: Connection, gone: Gone) -> None:

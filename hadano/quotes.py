@@ -5,6 +5,8 @@ holds says nothing about the one that is gone: whoever looked for `configuration
 meant that. Refuses to know where quotes stand and what becomes of them (audit.py).
 """
 
+import math
+import time
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
@@ -53,15 +55,23 @@ class Gone(Struct, frozen=True, kw_only=True):
         return chain(self.texts, self.nodes, self.rels)
 
 
+class OutOfTime(Exception):
+    """The time for looking is over."""
+
+
 class Quotes:
-    """Knows quotes of what is gone.
+    """Knows quotes of what is gone, in whatever case, width or normal form they were said.
 
     What a document is found to hold is dropped from what is looked for, with all else that it is
     found to hold, for as long as this lives: whoever deletes that document looks for quotes again.
+
+    Raises OutOfTime, from anywhere, once `until` is over, on the clock of `time.monotonic`.
     """
 
-    def __init__(self, db: Connection, gone: Iterable[Gone]) -> None:
+    def __init__(self, db: Connection, gone: Iterable[Gone], *, until: float = math.inf) -> None:
         self._db = db
+        self._until = until
+        self._look_at_the_clock()
         self._gone = list(gone)
         texts = [text for each in self._gone for text in each.all]
         self._pieces = Pieces(tuple({said for text in texts for said in _spellings(text)}))
@@ -71,14 +81,19 @@ class Quotes:
 
     def among(self, said: str) -> bool:
         """Whether there is a quote in JSON of something that was said."""
-        lower = said.encode().lower()
-        runs = (_whole(lower, start, end) for start, end in self._pieces.runs(lower))
-        return any(map(self._is_quote, runs))
+        self._look_at_the_clock()
+        return any(self._is_quoted(form.encode().lower()) for form in _forms(said))
 
-    def _is_quote(self, run: bytes) -> bool:
-        while left := self._pieces.runs(run):
-            start, end = left[0]
-            part = _whole(run, start, min(end, start + _WITHIN_A_CHUNK_MAX))
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._until:
+            raise OutOfTime
+
+    def _is_quoted(self, said: bytes) -> bool:
+        start = 0
+        while run := self._pieces.run(said, start, _WITHIN_A_CHUNK_MAX):
+            self._look_at_the_clock()
+            start, end = run  # what of it is no quote is dropped, and not met again from there on
+            part = _whole(said, start, end)
             if part in self._no_ones or self._is_no_ones(part):
                 self._no_ones.add(part)
                 return True
@@ -124,10 +139,17 @@ def _lower(text: str) -> str:
     return text.encode().lower().decode()
 
 
+def _forms(text: str) -> Iterable[str]:
+    """A text as it is, case folded and in search form, each once but for ASCII's case: who says it
+    in another case, width or normal form says the same in one of them."""
+    if text.isascii():
+        return (text,)
+    return dict.fromkeys((text, text.casefold(), search_form(text)))
+
+
 def _spellings(text: str) -> Iterator[bytes]:
-    """How JSON spells a text that is quoted as it is, case folded or in search form; ASCII
-    lowered."""
-    for form in {text, text.casefold(), search_form(text)}:
+    """How JSON spells each form of a text; ASCII lowered."""
+    for form in _forms(text):
         yield msgspec.json.encode(form)[1:-1].lower()
 
 

@@ -260,7 +260,7 @@ def on_the_kernels(chance: random.Random) -> str:
     other = mutated(chance, said)
     known, dropped = Pieces((said, said[::-1])), other[::2]
     known.drop(dropped)
-    assert known.runs(other) == pieces.runs((said, said[::-1]), other, [dropped])
+    assert pieces.runs_of(known, other) == pieces.runs((said, said[::-1]), other, [dropped])
     count = chance.randrange(60)
     chunks = array("q", (chance.randrange(-5, 60) for _ in range(count)))
     docs = array("q", (chance.randrange(-5, 9) for _ in range(count)))

@@ -8,8 +8,8 @@ class Pieces:
     def drop(self, text: bytes) -> None:
         """Takes the pieces of `text` out again."""
 
-    def runs(self, said: bytes) -> list[tuple[int, int]]:
-        """Where `said` is made of these pieces: start and end of each stretch, as long as can be,
-        of which every eight bytes in a row are one of them. Ascending; two may overlap by seven
-        bytes, where the eight across their seam are none.
+    def run(self, said: bytes, start: int, most: int) -> tuple[int, int] | None:
+        """The first stretch of `said`, from `start` on, that is made of these pieces: of which
+        every eight bytes in a row are one of them. Its start and end, as far apart as can be but no
+        more than `most` bytes, eight or more; None where there is none.
         """

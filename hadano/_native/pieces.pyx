@@ -85,17 +85,16 @@ cdef class Pieces:
             self.dropped[self.slot_of(piece)] = piece != 0
             self.has_zero &= piece != 0
 
-    def runs(self, bytes said not None):
+    def run(self, bytes said not None, Py_ssize_t start, Py_ssize_t most):
         cdef const char* text = PyBytes_AS_STRING(said)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(said) - PIECE_BYTES + 1
-        cdef Py_ssize_t at = 0
-        cdef Py_ssize_t start
-        cdef list found = []
-        while at < end:
-            if self.has(piece_at(text + at)):
-                start = at
-                while at < end and self.has(piece_at(text + at)):
-                    at += 1
-                found.append((start, at - 1 + PIECE_BYTES))
+        cdef Py_ssize_t at
+        start = max(start, 0)
+        while start < end and not self.has(piece_at(text + start)):
+            start += 1
+        if start >= end:
+            return None
+        at = start + 1
+        while at < end and at - start + PIECE_BYTES <= most and self.has(piece_at(text + at)):
             at += 1
-        return found
+        return start, at - 1 + PIECE_BYTES

@@ -26,7 +26,9 @@ CALLS: dict[str, Callable[[], object]] = {
     "classes": lambda: classes(ACCENTED),
     "short_words": lambda: short_words(ACCENTED, False, False),
     "fuse": lambda: fuse(RANKING, RANKING, 3, 1000, 60, 100),
-    "pieces": lambda: Pieces((ACCENTED.encode(),)).runs(MARKS.encode() + ACCENTED.encode()[9:]),
+    "pieces": lambda: Pieces((ACCENTED.encode(),)).run(
+        MARKS.encode() + ACCENTED.encode()[9:], 0, 99
+    ),
     "embed": lambda: model.embed(ACCENTED),
     "signs": lambda: signs(VECTORS),
     "nearest": lambda: nearest([BLOCK], [VECTORS[:256], VECTORS[256:512]], 20),

@@ -1,8 +1,26 @@
 """What two texts share, the slow and plain way."""
 
+import sys
 from collections.abc import Iterable
+from typing import Protocol
 
 PIECE_BYTES = 8
+
+
+class Known(Protocol):
+    """The kernel's `Pieces`."""
+
+    def run(self, said: bytes, start: int, most: int) -> tuple[int, int] | None: ...
+
+
+def runs_of(known: Known, said: bytes, most: int = sys.maxsize) -> list[tuple[int, int]]:
+    """The kernel's stretches, each asked for from where the one before it ended."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while run := known.run(said, at, most):
+        found.append(run)
+        at = run[1] - PIECE_BYTES + 1
+    return found
 
 
 def _pieces(text: bytes) -> list[bytes]:
