@@ -45,6 +45,27 @@ def test_an_erasure_that_fails_in_the_background_too_is_tried_again(
     assert until(lambda: not store.left(SECRET))
 
 
+def test_what_is_asked_of_the_log_while_it_is_copied_is_done_afterwards(
+    store: Store, monkeypatch
+) -> None:
+    assert store.integrity() == "ok"
+    housekeeper = store.service._housekeeper
+    until(lambda: not housekeeper.owes_log())
+    checkpoint = housekeeper._db.checkpoint
+    emptied: list[bool] = []
+
+    def asked_meanwhile(*, truncate: bool) -> bool:
+        emptied.append(truncate)
+        if len(emptied) == 1:
+            housekeeper.erase(empty_log=True)
+        return checkpoint(truncate=truncate)
+
+    monkeypatch.setattr(housekeeper._db, "checkpoint", asked_meanwhile)
+    housekeeper.wal_grew()
+    until(lambda: len(emptied) > 1)
+    assert emptied[:2] == [False, True]
+
+
 def test_a_store_without_room_for_warm_words_is_sound(tmp_path, monkeypatch) -> None:
     def none(_: Connection) -> Iterator[None]:
         raise MemoryError
