@@ -134,6 +134,7 @@ cdef class Snapshot(Terms):
         self.marks, other.marks = other.marks, self.marks
         self.ids, other.ids = other.ids, self.ids
         self.segments_n = other.segments_n
+        self.half_merged = other.half_merged
         self.cookie = other.cookie
         self.written = other.written
         self.rows = other.rows
@@ -267,11 +268,13 @@ cdef class Snapshot(Terms):
         if at == NULL or levels > LEVELS_MAX or total > SEGMENTS_MAX:
             return DAMAGED
         self.segments_n = 0
+        self.half_merged = False
         for level in range(levels):
             at = varint(at, stop, &merging)
             at = varint(at, stop, &count) if at != NULL else NULL
             if at == NULL or count > total - self.segments_n:
                 return DAMAGED
+            self.half_merged |= merging != 0
             # A level lists its segments oldest first; newest first is wanted.
             for i in range(count):
                 segment = &self.segments[self.segments_n + count - 1 - i]

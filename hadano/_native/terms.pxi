@@ -13,6 +13,8 @@ cdef class Terms(Doclists):
     cdef int segments_n
     # Behind them: those of which a merge under way has taken everything.
     cdef int segments_emptied
+    # Whether a merge is under way: a row's terms may then be in two of them.
+    cdef bint half_merged
     # Which of them have the first trigram of the phrase at hand.
     cdef uint8_t *having
     cdef Postings lists[2]
@@ -246,14 +248,15 @@ cdef class Terms(Doclists):
         """Read one trigram of a phrase: the first fills hits[0], the others thin it out.
 
         A segment without the first has none of the hits' rows: to index a row anew, FTS5 writes all
-        its terms anew, those that it had before too.
+        its terms anew, those that it had before too. But a merge goes term by term and in steps:
+        while one is under way, some of a row's terms are in its output, others still in its input.
         """
         cdef int i, code
         if first:
             return self.locate_first(key, n)
         self.number_trigram()
         for i in range(self.segments_n):
-            if not self.having[i]:
+            if not self.having[i] and not self.half_merged:
                 continue
             code = self.find(&self.segments[i], key, n)
             if code == MORE:

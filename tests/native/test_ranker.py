@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from hadano._native import Cancelled, DamagedIndex, Ranker
 from hadano.plan import Kind
-from tests.native.ranked import agree, form, fresh, ranking, take
+from tests.native.ranked import agree, form, fresh, ranking, take, tell
 from tests.oracle import postings
 
 SUBSTRING, WORD, ANYWHERE = Kind
@@ -151,6 +151,32 @@ def test_what_one_ranker_decoded_serves_another_whatever_happened_since(
         assert not kept.adopt(other) or used
     agree(db, kept, query)
     kept.close()
+
+
+def test_while_a_merge_is_under_way_a_rows_trigrams_are_found_in_both_its_ends() -> None:
+    """FTS5 merges term by term and a few pages at a time, and meanwhile the store is searched."""
+    db = fresh(pgsz=64, automerge=0, crisismerge=16, usermerge=2)
+    chance = random.Random(5)
+    words = ["".join(chance.choices("abcdefgh", k=7)) for _ in range(60)]
+    for _ in range(4):
+        with db:
+            for _ in range(5):
+                take(db, ("add", "title", [" ".join(chance.sample(words, 30))]))
+    kept = Ranker(db)
+    steps = 0
+    while has_merged(db):
+        steps += 1
+        for word in words[::4]:
+            agree(db, kept, [(SUBSTRING, word)])
+    assert steps > 10
+    kept.close()
+
+
+def has_merged(db: apsw.Connection) -> bool:
+    """Merges up to eight pages; False where nothing was left to merge (FTS5's own sign)."""
+    before = db.total_changes()
+    tell(db, "merge", 8)
+    return db.total_changes() - before > 1
 
 
 def test_terms_of_another_ranker_are_taken_as_long_as_no_row_of_theirs_has_changed() -> None:
