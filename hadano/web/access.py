@@ -60,6 +60,8 @@ def bound(where: Address) -> socket.socket:
         sock = socket.socket(family, kind, protocol)
     except OSError as error:
         raise invalid("--http", f"{where.authority}: {_reason(error)}") from None
+    except ValueError:  # A label that is empty or too long, or a codepoint that no name has.
+        raise invalid("--http", f"{where.authority}: not the name of a machine") from None
     try:
         if sys.platform == "win32":  # There, the other option would let two servers share a port.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
@@ -120,9 +122,7 @@ def read_token(path: str) -> str:
 def _check_owner(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise SettingsError(f"--token-file: {path} is no file")
-    if (
-        sys.platform == "win32"
-    ):  # Access lists say more than a mode can; a profile's folder is private.
+    if sys.platform == "win32":  # Access lists say more; a profile's folder is private.
         return
     if status.st_uid != os.geteuid():
         raise SettingsError(f"--token-file: {path} belongs to somebody else")

@@ -1,13 +1,17 @@
 """Who is let in: addresses, token files, allow-lists; and how a start is refused."""
 
 import os
+import re
+import socket
 import stat
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hadano.errors import SettingsError
+from hadano.errors import HadanoError, SettingsError
 from hadano.web import access
 from hadano.web.access import Access, Address
 from tests.wire.process import ROOT
@@ -185,9 +189,38 @@ def test_a_port_in_use_is_one_line_and_status_1(start):
     assert f"127.0.0.1:{port}: address already in use" in said
 
 
-def test_a_name_that_no_machine_has_is_one_line_and_status_1(start):
-    status, said = start("--http", "no.such.name.invalid:0")
-    assert (status, said.count("\n")) == (1, 1)
+@pytest.mark.parametrize(
+    "host", ["no.such.name.invalid", "x" * 64, "é" * 64, "a..b", ".", "\udcff", "\x1b"]
+)
+def test_a_name_that_no_machine_has_is_one_line_and_status_1(start, host):
+    status, said = start("--http", f"{host}:0")
+    assert (status, said.count("\n"), said[:21]) == (1, 1, "E_VALIDATION: --http:")
+
+
+def said_of(where):
+    """What a start at an address is refused with, where it is."""
+    try:
+        access.bound(where).close()
+    except HadanoError as refused:
+        return str(refused)
+    return None
+
+
+def is_address(given):
+    return re.fullmatch(r"[^\[\]:\s/]+", given) is not None
+
+
+@given(st.one_of(st.text(st.characters()), st.text("a.é-", max_size=300)).filter(is_address))
+def test_any_host_is_listened_on_or_refused_in_one_line(host):
+    def looked_up(*asked, flags=0, **more):
+        """As a name is looked up, but for asking the network."""
+        return getaddrinfo(*asked, flags=flags | socket.AI_NUMERICHOST, **more)
+
+    getaddrinfo = socket.getaddrinfo
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", looked_up)
+        said = said_of(access.address(f"{host}:0"))
+    assert said is None or (said[:22], said.count("\n")) == ("E_VALIDATION: --http: ", 0)
 
 
 @pytest.mark.parametrize(
