@@ -29,7 +29,7 @@ PATH: Final = "/mcp"
 METHODS: Final = "POST, DELETE"
 SESSION: Final = b"mcp-session-id"
 
-#: What one door takes the other takes too: the largest legal document in its longest spelling.
+#: As long as a line of standard input may be: the largest legal document in its longest spelling.
 BODY_BYTES_MAX: Final = limits.JSON_LINE_BYTES_MAX
 #: From the head of a request to the end of its body: 250 KB a second for the longest.
 BODY_SECONDS_MAX: Final = 30
@@ -47,6 +47,14 @@ _ALLOWED_HEADERS: Final = (
     "authorization, content-type, accept, mcp-session-id, mcp-protocol-version, mcp-method, "
     "mcp-name, last-event-id"
 )
+
+
+#: How the SDK begins to say of a message that it cannot take it, and all that we say: the rest has
+#: names of its classes, and quotes.
+_OUR_WORDS: Final = {
+    "Parse error": "Parse error: no JSON, or nested too deeply, or not within what Unicode permits",
+    "Validation error": "a message is one JSON-RPC 2.0 object; there are no batches over HTTP",
+}
 
 
 class Refusal(Exception):
@@ -195,7 +203,7 @@ class Door:
 
     def _remember(self, session: bytes | None, reply: "_Reply") -> None:
         named = reply.header(SESSION)
-        if session is not None and (reply.status == 404 or reply.ended_session):
+        if session is not None and reply.ended_session:
             self._sessions.ended(session)
         elif named is not None and (session is not None or reply.status < 400):
             self._sessions.used(named)
@@ -308,7 +316,9 @@ class _Reply:
 
     @property
     def ended_session(self) -> bool:
-        return bool(self._scope["method"] == "DELETE")
+        """Whether the session of the request is no more. A refused DELETE ends none."""
+        deleted = self._scope["method"] == "DELETE" and 200 <= self.status < 300
+        return self.status == 404 or deleted
 
     def header(self, name: bytes) -> bytes | None:
         return _header(self._headers, name)
@@ -365,6 +375,14 @@ class _Reply:
 def _as_the_wire_writes(body: bytes) -> bytes:
     """JSON without escapes that it does not need, as standard output has it."""
     try:
-        return msgspec.json.encode(msgspec.json.decode(body))
+        return msgspec.json.encode(_in_our_words(msgspec.json.decode(body)))
     except msgspec.DecodeError:  # None, text, or a lone surrogate that an error quotes.
         return body
+
+
+def _in_our_words(answer: Any) -> Any:
+    """The answer, its message ours where the SDK could not take what was sent."""
+    if "error" in answer:
+        error = answer["error"]
+        error["message"] = _OUR_WORDS.get(error["message"].partition(":")[0], error["message"])
+    return answer

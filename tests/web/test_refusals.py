@@ -176,6 +176,29 @@ def test_a_message_that_is_none_is_400_and_a_json_rpc_error(guarded, body, code,
     assert is_served(guarded)
 
 
+SURROGATE = json.dumps(call(1, "db_status", secret="\ud800")).encode()
+NO_OBJECT = json.dumps(STATUS | {"params": "secret"}).encode()
+DEEP = json.dumps(call(1, "db_status", secret="X")).replace('"X"', "[" * 990 + "]" * 990).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "beginning"),
+    [
+        (b'{"secret"', wire.PARSE_ERROR, "Parse error"),
+        (SURROGATE, wire.PARSE_ERROR, "Parse error"),
+        (DEEP, wire.PARSE_ERROR, "Parse error"),
+        (json.dumps([STATUS, STATUS]).encode(), wire.INVALID_PARAMS, "Validation error"),
+        (b'{"jsonrpc": "2.0", "id": 1, "secret": 1}', wire.INVALID_PARAMS, "Validation error"),
+        (NO_OBJECT, wire.INVALID_PARAMS, "Validation error"),
+    ],
+)
+def test_what_the_sdk_cannot_take_is_refused_in_our_words(guarded, body, code, beginning):
+    session = guarded.open_session(**BEARER)
+    reply = guarded.post(body, mcp_session_id=session, **BEARER)
+    error = {"code": code, "message": door._OUR_WORDS[beginning]}
+    assert (reply.status, reply.json) == (400, {"jsonrpc": "2.0", "id": None, "error": error})
+
+
 def test_arguments_that_are_no_object_are_a_json_rpc_error(guarded):
     message = enveloped(STATUS)
     message["params"]["arguments"] = []

@@ -33,6 +33,20 @@ def test_an_ended_session_is_gone_and_makes_room(hasty):
     assert [status(hasty, session) for session in (kept, other, newer)] == [200] * 3
 
 
+def test_a_session_whose_end_was_refused_still_makes_room(hasty):
+    first, second, third = (hasty.open_session() for _ in range(3))
+    connection = hasty.connect()
+    headers = {"mcp-session-id": first, "mcp-protocol-version": "2026-07-28"}
+    connection.request("DELETE", "/mcp", headers=headers)
+    assert connection.getresponse().status == 405
+    assert status(hasty, first) == 200
+    connection = hasty.connect()
+    connection.request("DELETE", "/mcp", headers=headers | {"mcp-session-id": second})
+    assert connection.getresponse().status == 405
+    fourth = hasty.open_session()
+    assert [status(hasty, s) for s in (first, second, third, fourth)] == [200, 404, 200, 200]
+
+
 def test_a_refused_handshake_opens_none(hasty):
     kept, _, _ = (hasty.open_session() for _ in range(3))
     for _ in range(5):
