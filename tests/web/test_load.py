@@ -171,7 +171,9 @@ def test_50_000_calls_and_2_000_sessions_take_no_more_than_some(tmp_path):
                 "{:14,} {:12} {:8}".format(*prints[-1]),
             )
     memory, descriptors, threads = zip(*prints, strict=True)
-    # By then as many sessions are open as may be, and the store's caches are full.
+    # By 40,000 calls as many sessions are open as may be, and the store's caches are full. A bound
+    # that began earlier failed in a run, for it took the filling for a leak; this one was set from
+    # the figures of that run (123.1 MB, then 123.3), and lets a leak of some 120 bytes a call pass.
     assert max(memory[8:]) < 1.01 * memory[7]
     assert max(descriptors[1:]) <= descriptors[0] + 4
     assert len(set(threads)) == 1
