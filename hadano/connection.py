@@ -353,24 +353,33 @@ class Connection:
         `chunks_indexed` are still there, and all terms that only they had. Inside `change` only.
 
         False, and nothing done, where they have more than so many terms or it takes longer than so
-        many seconds. E_INTEGRITY where the index breaks its own format.
+        many seconds. E_INTEGRITY where the index breaks its own format or has not all that is in
+        the chunks.
         """
         deadline = time.monotonic() + seconds
         # FTS5 writes down what it has gathered when a savepoint opens.
         self.run("SAVEPOINT erasing")
         with self._core_failures():
-            if self._eraser is None:
-                self._load_extension(LIBRARY, ENTRY_POINT)
-                self._eraser = Eraser(self._db)
-            more = few = self._eraser.begin(rows, terms)
-            while more and time.monotonic() < deadline:
-                self._go_on()
-                more = self._eraser.step()
-        done = few and not more
+            done = self._erased(rows, terms, deadline)
         if not done:
             self.run("ROLLBACK TO erasing")
         self.run("RELEASE erasing")
         return done
+
+    def _erased(self, rows: Iterable[int], terms: int, deadline: float) -> bool:
+        if self._eraser is None:
+            self._load_extension(LIBRARY, ENTRY_POINT)
+            self._eraser = Eraser(self._db)
+        if not self._eraser.begin(rows, terms):
+            return False
+        while time.monotonic() < deadline:
+            self._go_on()
+            if self._eraser.step():
+                continue
+            if self._eraser.lacking:
+                raise HadanoError(Code.INTEGRITY, "the database is damaged")
+            return True
+        return False
 
     def nearest(self, seeds: list[bytes], most: int, remade: int) -> list[tuple[int, float]]:
         """Ids of up to `most` chunks whose vectors are nearest to one of `seeds`, and their best

@@ -16,7 +16,7 @@ from hadano import limits, schema, vectors
 from hadano._native import search_form, short_words, windows
 from hadano.connection import Connection, listed
 from hadano.digest import sha256_of
-from hadano.errors import no_document
+from hadano.errors import Code, HadanoError, no_document
 from hadano.quotes import Gone
 from hadano.types import (
     Deleted,
@@ -345,7 +345,10 @@ def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
 def _note_erasures(db: Connection) -> None:
     """Has FTS5 note in the file that rows are overwritten in its index, for some of its rules are
     laxer then. It does so when it overwrites one itself."""
-    if db.value("SELECT v FROM chunks_fts_config WHERE k = 'version'") < _FTS5_VERSION_ERASED:
+    version = db.value("SELECT v FROM chunks_fts_config WHERE k = 'version'")
+    if not isinstance(version, int):
+        raise HadanoError(Code.INTEGRITY, "the database is damaged")
+    if version < _FTS5_VERSION_ERASED:
         db.run("INSERT INTO chunks_fts(rowid, text) VALUES(0, '***')")
         db.run("INSERT INTO chunks_fts(chunks_fts, rowid, text) VALUES('delete', 0, '***')")
 
