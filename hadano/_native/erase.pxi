@@ -20,6 +20,8 @@ cdef enum:
     SLOTS_MIN = 4096
     # Each number takes at most so many bytes.
     VARINT_BYTES_MAX = 9
+    # A leaf tells its size in two bytes, and its footer takes less than its terms do.
+    LEAF_BYTES_MAX = 1 << 17
 
 cdef struct Key:
     uint8_t at[KEY_ROOM]
@@ -37,7 +39,10 @@ WRITING_TEXTS = (
     "UPDATE {index}_idx SET term = ?3 WHERE segid = ?1 AND term = ?2",
     "DELETE FROM {index}_idx WHERE segid = ?1 AND term = ?2",
     "UPDATE {index}_idx SET pgno = pgno & ~1 WHERE segid = ?1 AND term = ?2",
-    "DELETE FROM {index}_idx WHERE segid = ?1 AND pgno >> 1 < ?2",
+    # Leaves ascend with their terms, so only what goes is looked at, and one more; all terms begin
+    # with a byte below 0xFF.
+    "DELETE FROM {index}_idx WHERE segid = ?1 AND term < coalesce((SELECT term FROM {index}_idx"
+    " WHERE segid = ?1 AND pgno >> 1 >= ?2 ORDER BY term LIMIT 1), x'ff')",
     "DELETE FROM {index}_data WHERE id >= ?1 AND id < ?2",
     "SELECT text, title, words FROM {chunks}_indexed WHERE id = ?1",
     "SELECT id, sz FROM {index}_docsize WHERE id = ?1",
@@ -69,7 +74,9 @@ cdef inline int key_against(const Key *key, const uint8_t *term, uint32_t n) noe
 
 
 cdef inline uint8_t *put_varint(uint8_t *at, uint64_t value) noexcept nogil:
-    """Write one SQLite varint of a number below 2**56; answer where it ends."""
+    """Write one SQLite varint of a number below 2**56, whose bytes carry seven bits each; answer
+    where it ends. Rows, pages and lengths are below 2**32 here, and sums below TOKENS_END.
+    """
     cdef uint8_t digits[VARINT_BYTES_MAX]
     cdef int n = 1
     digits[0] = value & 0x7F
@@ -142,11 +149,14 @@ cdef class Eraser(Snapshot):
     cdef size_t wanted
     cdef size_t found
     # Where the next step goes on: in which turn, segment and term; and what had been found before
-    # that segment.
+    # that segment. Amid a doclist of many leaves, the next of them, else 0; and the term
+    # to go on with after it.
     cdef Turn turn
     cdef int segment_at
     cdef size_t key_at
     cdef size_t before
+    cdef int64_t further
+    cdef size_t key_after
     cdef size_t leaves_left
     cdef Sheet sheet
     cdef Draft draft
@@ -158,8 +168,11 @@ cdef class Eraser(Snapshot):
     cdef uint32_t separator_n
     cdef uint8_t limit[TERM_BYTES_MAX]
     cdef uint32_t limit_n
-    # Of the doclist at hand: whether rows above all that go have been met, whether the position
-    # list that runs over the leaf's end is to go, and whether rows are left on the leaf.
+    # Of the doclist at hand: whether it is the last on its leaf and any key's, and has rows left
+    # there; whether rows above all that go have been met, whether the position list that runs over
+    # the leaf's end is to go, and whether rows are left on the leaf.
+    cdef bint last_met
+    cdef bint last_has_rows
     cdef bint passed
     cdef bint dropping
     cdef bint rows_left
@@ -215,10 +228,11 @@ cdef class Eraser(Snapshot):
         self.turn = EDGES
         self.segment_at = 0
         self.key_at = self.before = 0
+        self.further = 0
         return code != END
 
     def step(self) -> bool:
-        """Erase some more; whether anything is left.
+        """Erase some more, of some hundred leaves; whether anything is left.
 
         Once nothing is, each row is out of the index with its postings, its sizes and its part in
         the averages, and every term that only they had is. Until then, and after an exception, the
@@ -236,8 +250,8 @@ cdef class Eraser(Snapshot):
     @property
     def lacking(self) -> int:
         """How many postings of the rows' texts have not been found in the index: none in the end,
-        where index and text agreed."""
-        return self.wanted - self.found
+        where index and text agreed. Below 0 where some have been found twice."""
+        return <int64_t>self.wanted - <int64_t>self.found
 
     cdef int need_transaction(self) except -1:
         if self.writing[WRITE] == NULL or self.sql.get_autocommit(self.db):
@@ -246,6 +260,7 @@ cdef class Eraser(Snapshot):
 
     cdef int note_rows(self, list rows) except -1:
         cdef size_t i
+        self.rows_n = self.keys_n = self.edges_n = self.wanted = self.found = 0
         free(self.rows_gone)
         free(self.edges)
         self.rows_gone = <uint32_t *>malloc((len(rows) + 1) * sizeof(uint32_t))
@@ -257,7 +272,6 @@ cdef class Eraser(Snapshot):
                 raise ValueError("a chunk id is out of range")
             self.rows_gone[i] = row
         self.rows_n = len(rows)
-        self.keys_n = self.edges_n = self.wanted = self.found = 0
         return 0
 
     # Terms.
@@ -416,7 +430,7 @@ cdef class Eraser(Snapshot):
         cdef Segment *segment
         cdef int code
         self.leaves_left = LEAVES_A_STEP
-        while self.turn != NOTHING and self.found < self.wanted:
+        while self.turn != NOTHING and (self.further or self.found < self.wanted):
             if self.segment_at == self.segments_n:
                 self.turn = ALL_KEYS if self.turn != ALL_KEYS else NOTHING
                 self.segment_at = 0
@@ -440,27 +454,21 @@ cdef class Eraser(Snapshot):
 
     cdef int erase_terms(self, Segment *segment, Key *keys, size_t n) noexcept nogil:
         """Take the rows out of the doclists of some terms, leaf by leaf; END: of all."""
-        cdef size_t first, last
         cdef int code
         while self.key_at < n:
             if self.cancelled:
                 return CANCELLED
             if self.leaves_left == 0:
                 return MORE
-            self.leaves_left -= 1
-            first = self.key_at
-            code = self.find_leaf(segment, &keys[first])
+            code = MORE
+            if self.further == 0:
+                code = self.erase_on_leaf(segment, keys, n)
+            if code == MORE and self.further:
+                code = self.erase_further(segment)
+            if code == MORE and self.further == 0:
+                code = self.finish_leaf(segment)
             if code != MORE:
                 return code
-            last = first + 1
-            while last < n and (
-                self.limit_n == 0 or key_against(&keys[last], self.limit, self.limit_n) < 0
-            ):
-                last += 1
-            code = self.erase_on_leaf(segment, keys + first, last - first)
-            if code != MORE:
-                return code
-            self.key_at = last
         return END
 
     cdef int find_leaf(self, Segment *segment, Key *key) noexcept nogil:
@@ -507,35 +515,53 @@ cdef class Eraser(Snapshot):
     # Leaves.
 
     cdef int erase_on_leaf(self, Segment *segment, Key *keys, size_t n) noexcept nogil:
-        """Take the rows out of doclists that begin on the leaf at hand, and of its last one where
-        that goes on."""
-        cdef bint last_met = False
-        cdef bint rows_left
-        cdef int code = self.read_sheet(segment, self.page)
+        """Take the rows out of doclists that begin on the leaf of the next key; where the last one
+        goes on, tell from which leaf."""
+        cdef size_t first = self.key_at
+        cdef size_t last = first + 1
+        cdef int code
+        self.leaves_left -= 1
+        self.last_met = False
+        code = self.find_leaf(segment, &keys[first])
+        if code == MORE:
+            code = self.read_sheet(segment, self.page)
         if code != MORE:
             return code
+        while last < n and (
+            self.limit_n == 0 or key_against(&keys[last], self.limit, self.limit_n) < 0
+        ):
+            last += 1
+        self.key_after = last
         if self.sheet.first_term == 0:
             return MORE
         code = self.begin_draft()
         if code == MORE:
-            code = self.thin_terms(keys, n, &last_met)
+            code = self.thin_terms(keys + first, last - first)
         if code == MORE:
             code = self.write_draft()
         if code == MORE and self.draft.begins_anew:
             code = self.separate_anew(segment)
-        if code != MORE or not last_met:
-            return code
-        rows_left = self.rows_left
+        self.last_has_rows = self.rows_left
         self.head_gone = False
-        if self.dropping or not self.passed:
-            code = self.erase_further(segment)
-        if code == MORE and not rows_left:
+        if code != MORE or not self.last_met or self.page == self.next_page:
+            return code
+        if self.passed and not self.dropping:
+            return MORE
+        self.further = self.page + 1
+        return MORE if self.dropping else self.leaf_of_row(segment, &self.further)
+
+    cdef int finish_leaf(self, Segment *segment) noexcept nogil:
+        """Mend what names the last doclist of a leaf once it has been gone through, and go on to
+        the next keys."""
+        cdef int code = MORE
+        if self.last_met and not self.last_has_rows:
             code = self.drop_bare_term(segment)
-        if code == MORE and self.head_gone and self.indexed:
+        if code == MORE and self.last_met and self.head_gone and self.indexed:
             code = self.mend_doclist_index(segment)
+        self.key_at = self.key_after
         return code
 
-    cdef int thin_terms(self, Key *keys, size_t n, bint *last_met) noexcept nogil:
+    cdef int thin_terms(self, Key *keys, size_t n) noexcept nogil:
         """Copy the terms of the sheet to the draft, without the rows that go and without the terms
         that are left with none. A last term stays: its doclist may go on."""
         cdef Sheet *sheet = &self.sheet
@@ -587,7 +613,7 @@ cdef class Eraser(Snapshot):
                     draft.begins_anew |= start == sheet.first_term
                 else:
                     common = TERM_BYTES_MAX
-                last_met[0] = not closes
+                self.last_met = not closes
                 i += 1
             else:
                 self.copy(at, sheet.bytes + stop)
@@ -617,7 +643,7 @@ cdef class Eraser(Snapshot):
             body = at
             if at != NULL:
                 at = varint(at, stop, &size)
-            if at == NULL or delta > CHUNK_ID_MAX or row + delta > CHUNK_ID_MAX:
+            if at == NULL or delta == 0 or delta > CHUNK_ID_MAX or row + delta > CHUNK_ID_MAX:
                 return DAMAGED
             row += delta
             over = size >> 1 > <uint64_t>(stop - at)
@@ -631,7 +657,7 @@ cdef class Eraser(Snapshot):
                     draft.n += 1
                     row_kept = row
                     self.rows_left = True
-                self.found += not size & 1
+                self.found += size > 1
                 self.dropping = over
                 draft.changed = torn = True
                 copied = at = stop if over else at + (size >> 1)
@@ -665,28 +691,28 @@ cdef class Eraser(Snapshot):
         return low < self.rows_n and self.rows_gone[low] == row
 
     cdef int erase_further(self, Segment *segment) noexcept nogil:
-        """Take the rows out of a doclist on the leaves after the one on which it begins."""
-        cdef int64_t page = self.page + 1
+        """Take the rows out of a doclist on leaves after the one on which it begins."""
         cdef int code
-        if not self.dropping:
-            code = self.leaf_of_row(segment, &page)
-            if code != MORE:
-                return code
-        while page <= self.next_page:
+        while self.further and self.leaves_left:
             if self.cancelled:
                 return CANCELLED
-            code = self.read_sheet(segment, page)
+            self.leaves_left -= 1
+            code = self.read_sheet(segment, self.further)
             if code == MORE:
                 code = self.begin_draft()
             if code == MORE:
                 code = self.thin_head()
             if code == MORE:
                 code = self.write_draft()
-            if code != MORE or self.sheet.first_term:
+            if code != MORE:
                 return code
-            if self.passed and not self.dropping:
-                return MORE
-            page += 1
+            self.further += 1
+            if (
+                self.sheet.first_term
+                or (self.passed and not self.dropping)
+                or self.further > self.next_page
+            ):
+                self.further = 0
         return MORE
 
     cdef int leaf_of_row(self, Segment *segment, int64_t *page) noexcept nogil:
@@ -724,7 +750,7 @@ cdef class Eraser(Snapshot):
         if code != MORE or sheet.first_row == 0:
             return code
         at = varint(sheet.bytes + sheet.first_row, sheet.bytes + sheet.size, row)
-        return DAMAGED if at == NULL or row[0] == 0 else MORE
+        return DAMAGED if at == NULL or row[0] == 0 or row[0] > CHUNK_ID_MAX else MORE
 
     cdef int thin_head(self) noexcept nogil:
         """Copy what a leaf has of a doclist that began before, but for the rows that go, and all
@@ -843,35 +869,39 @@ cdef class Eraser(Snapshot):
         cdef uint8_t *at
         cdef int64_t page
         cdef int64_t told = 0
+        cdef int64_t gap
         cdef uint64_t row
         cdef uint64_t before = 0
         cdef int code = self.read_record_into_sheet(doclist_index(segment) + self.page)
         if code != MORE or sheet.bytes[0]:
             return code
-        code = self.make_room((self.next_page - self.page + 3) * VARINT_BYTES_MAX)
-        if code != MORE:
-            return code
-        at = draft.bytes
-        at[0] = 0
-        at += 1
+        draft.n = 0
         for page in range(self.page + 1, self.next_page + 1):
             code = self.first_row_of(segment, page, &row)
+            if code == MORE:
+                gap = page - max(told, self.page)
+                code = self.make_room(1 + draft.n + gap + 2 * VARINT_BYTES_MAX)
             if code != MORE:
                 return code
             if row == 0:
                 continue
+            if row <= before:
+                return DAMAGED
+            at = draft.bytes + draft.n
             if told == 0:
-                at = put_varint(at, page)
+                at[0] = 0
+                at = put_varint(at + 1, page)
             else:
                 memset(at, 0, page - told - 1)
                 at += page - told - 1
             at = put_varint(at, row - before)
+            draft.n = <uint32_t>(at - draft.bytes)
             before = row
             told = page
         if told == 0:
             return self.drop_doclist_index(segment)
         sheet.id = doclist_index(segment) + self.page
-        return self.write(<int>(at - draft.bytes))
+        return self.write(draft.n)
 
     cdef int separate_anew(self, Segment *segment) noexcept nogil:
         """Mend the separator of a leaf that begins with another term than before.
@@ -918,7 +948,7 @@ cdef class Eraser(Snapshot):
         cdef int code = self.read_record_into_sheet((segment.id << SEGMENT_SHIFT) + page)
         if code != MORE:
             return code
-        if sheet.total < PAGE_HEADER:
+        if sheet.total < PAGE_HEADER or sheet.total > LEAF_BYTES_MAX:
             return DAMAGED
         sheet.first_row = sheet.bytes[0] << 8 | sheet.bytes[1]
         sheet.size = sheet.bytes[2] << 8 | sheet.bytes[3]
@@ -1079,7 +1109,7 @@ cdef class Eraser(Snapshot):
         cdef int code
         self.sql.bind_int64(sizes, 1, row)
         if self.sql.step(sizes) != SQLITE_ROW:
-            return self.done_with(sizes)
+            return self.done_with(sizes, DAMAGED)
         code = read_numbers(
             <const uint8_t *>self.sql.column_blob(sizes, 1), self.sql.column_bytes(sizes, 1),
             counts, COLUMNS,
@@ -1103,12 +1133,15 @@ cdef inline int64_t doclist_index(const Segment *segment) noexcept nogil:
 
 
 cdef void fill_key(Key *key, const uint8_t *text, uint32_t n) noexcept nogil:
-    """A trigram as FTS5 keeps it: ASCII capitals folded, the byte of its main index before it."""
+    """A trigram as FTS5 keeps it: ASCII capitals folded, U+FFFE and U+FFFF as U+FFFD, the byte of
+    its main index before it."""
     cdef uint32_t i
     memset(key, 0, sizeof(Key))
     key.at[0] = 0x30
     for i in range(n):
         key.at[1 + i] = text[i] + 32 if 65 <= text[i] <= 90 else text[i]
+        if i >= 2 and text[i - 2] == 0xEF and text[i - 1] == 0xBF and text[i] > 0xBD:
+            key.at[1 + i] = 0xBD
     key.n = <uint8_t>(n + 1)
 
 
@@ -1141,6 +1174,6 @@ cdef int read_numbers(
         return DAMAGED
     for i in range(count):
         at = varint(at, stop, &numbers[i])
-        if at == NULL:
+        if at == NULL or numbers[i] >= TOKENS_END:
             return DAMAGED
     return MORE if at == stop else DAMAGED

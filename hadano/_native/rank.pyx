@@ -57,7 +57,8 @@ cdef enum Outcome:
     CANCELLED = 4
     STORE_FAILED = 5
 
-# FTS5's fixed record ids and packing (fts5_index.c: FTS5_AVERAGES_ROWID and its neighbours).
+# FTS5's fixed record ids and packing (fts5_index.c: FTS5_AVERAGES_ROWID and its neighbours); a
+# segment's id is from 1 to how many there may be (fts5AllocateSegid).
 cdef enum:
     AVERAGES_RECORD = 1
     STRUCTURE_RECORD = 10
@@ -78,6 +79,9 @@ cdef enum:
     ROW_TOKENS_MAX = 65534
     POSITION_BYTES_MAX = 1 << 22
     CHUNK_ID_MAX = 0x7FFFFFFF
+
+# Sums of tokens are below.
+cdef uint64_t TOKENS_END = <uint64_t>1 << 53
 
 # Stand-ins in the dense arrays for what is not there.
 cdef enum:

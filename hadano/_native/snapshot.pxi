@@ -254,6 +254,7 @@ cdef class Snapshot(Terms):
         cdef uint64_t extra = 0
         cdef Segment *segment
         cdef Segment emptied
+        cdef uint8_t met[SEGMENTS_MAX + 1]
         if n < 7:
             return DAMAGED
         self.cookie = at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
@@ -269,6 +270,7 @@ cdef class Snapshot(Terms):
             return DAMAGED
         self.segments_n = 0
         self.half_merged = False
+        memset(met, 0, sizeof(met))
         for level in range(levels):
             at = varint(at, stop, &merging)
             at = varint(at, stop, &count) if at != NULL else NULL
@@ -283,8 +285,12 @@ cdef class Snapshot(Terms):
                 at = varint(at, stop, &last) if at != NULL else NULL
                 for j in range(extra):
                     at = varint(at, stop, &skipped) if at != NULL else NULL
-                if at == NULL or id > 0xFFFF or last >= 1 << 31 or last < first:
+                if at == NULL or last >= 1 << 31 or last < first or (first == 0 and last):
                     return DAMAGED
+                # Leaves are numbered in each segment anew, so only equal ids could overlap.
+                if id == 0 or id > SEGMENTS_MAX or met[id]:
+                    return DAMAGED
+                met[id] = True
                 segment.id = <int64_t>id
                 segment.first = <int64_t>first
                 segment.last = <int64_t>last
@@ -317,7 +323,7 @@ cdef class Snapshot(Terms):
         self.rows = <int64_t>value
         while at < stop:
             at = varint(at, stop, &value)
-            if at == NULL or value >= 1 << 53:
+            if at == NULL or value >= TOKENS_END:
                 return DAMAGED
             self.tokens += <int64_t>value
         return MORE

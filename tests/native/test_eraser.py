@@ -6,7 +6,8 @@ about: many segments, merges half done, doclists and position lists over many pa
 """
 
 import random
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import apsw
@@ -21,6 +22,9 @@ from tests.native.test_ranker import SETTINGS, SLOW_STEPS, TEXTS, TITLES
 from tests.oracle import postings
 from tests.reliability import segments
 from tests.reliability.examiner import index_traces
+from tests.reliability.pages import big
+from tests.reliability.pages import varint as read_varint
+from tests.tools.store import Store
 
 ADD = st.tuples(st.just("add"), TITLES, st.lists(TEXTS, min_size=1, max_size=4))
 OURS = (
@@ -57,6 +61,22 @@ def forget(db: apsw.Connection, rows: Iterable[int]) -> None:
     none."""
     db.executemany("DELETE FROM chunks WHERE id = ?", [(row,) for row in rows])
     db.execute("DELETE FROM docs WHERE n NOT IN (SELECT doc FROM chunks)")
+
+
+def whole(db: apsw.Connection) -> list[list[tuple]]:
+    """All of the index's tables."""
+    return [
+        db.execute(f"SELECT * FROM chunks_fts_{table} ORDER BY 1, 2").fetchall()
+        for table in ("data", "idx", "docsize", "config")
+    ]
+
+
+def record(db: apsw.Connection, id: int) -> bytes:
+    return db.execute("SELECT block FROM chunks_fts_data WHERE id = ?", (id,)).get
+
+
+def write_record(db: apsw.Connection, id: int, block: bytes) -> None:
+    db.execute("UPDATE chunks_fts_data SET block = ? WHERE id = ?", (block, id))
 
 
 def pages(db: apsw.Connection) -> dict[int, bytes]:
@@ -206,9 +226,24 @@ def test_postings_that_the_index_lacks_are_counted() -> None:
         assert erase(db, [7]) == 3
 
 
+def test_every_codepoint_of_a_text_is_looked_for_as_fts5_keeps_it() -> None:
+    db = fresh()
+    mark_as_erased_from(db)
+    letters = [chr(c) for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
+    with db:
+        for start in range(0, len(letters), 800):
+            take(db, ("add", "", ["".join(letters[start : start + 800])]))
+    rows = [row for (row,) in db.execute("SELECT id FROM chunks")]
+    with db:
+        assert erase(db, rows) == 0
+        forget(db, rows)
+    assert index_traces(db) == []
+
+
 def test_an_erasure_that_is_cancelled_ends_and_can_be_undone() -> None:
-    db = filled()
-    before = pages(db)
+    db = filled(200)
+    tell(db, "optimize", 0)
+    before = whole(db)
     eraser = Eraser(db)
     db.execute("BEGIN")
     eraser.begin(range(1, 60))
@@ -218,30 +253,151 @@ def test_an_erasure_that_is_cancelled_ends_and_can_be_undone() -> None:
         eraser.step()
     eraser.resume()
     db.execute("ROLLBACK")
-    assert pages(db) == before
+    assert whole(db) == before
     eraser.close()
     with db:
         assert erase(db, range(1, 60)) == 0
 
 
-def test_a_damaged_page_is_damage_or_does_not_matter() -> None:
+def test_a_long_doclist_is_erased_in_steps_of_some_hundred_leaves() -> None:
+    db = fresh(pgsz=64, automerge=0)
+    mark_as_erased_from(db)
+    for _ in range(3):
+        take(db, ("add", "", ["ab" * 30_000]))
+    leaves = len(pages(db))
+    assert leaves > 2_000
+    rows = [row for (row,) in db.execute("SELECT id FROM chunks")]
+    steps = 1
+    with db, closing(Eraser(db)) as eraser:
+        eraser.begin(rows)
+        while eraser.step():
+            steps += 1
+        assert eraser.lacking == 0
+    assert steps > leaves // 256
+    forget(db, rows)
+    assert index_traces(db) == []
+    assert sound(db)
+
+
+def outcome(db: apsw.Connection, rows: Iterable[int]) -> str:
+    """What an erasure comes to, which is undone at once."""
+    db.execute("SAVEPOINT erasing")
+    try:
+        return "lacking" if erase(db, rows) else "erased"
+    except DamagedIndex:
+        return "damage"
+    finally:
+        db.execute("ROLLBACK TO erasing; RELEASE erasing")
+
+
+def varint(value: int) -> bytes:
+    """A number below 2**56 as SQLite writes it."""
+    digits = [value & 0x7F]
+    while value := value >> 7:
+        digits.append(value & 0x7F | 0x80)
+    return bytes(reversed(digits))
+
+
+@pytest.mark.parametrize(
+    "averages",
+    [
+        b"\x03" + b"\xff" * 9 + b"\x10\x10",
+        b"\x03" + varint(1 << 53) + b"\x10\x10",
+        b"\x00\x10\x10\x10",
+        b"\x03\x00\x00\x00",
+        b"\x03\x7f\x7f",
+    ],
+    ids=["above all", "too great", "no rows", "no tokens", "cut off"],
+)
+def test_averages_that_cannot_be_are_damage(averages) -> None:
+    db = fresh()
+    mark_as_erased_from(db)
+    for text in ("one text", "another", "a third"):
+        take(db, ("add", "title", [text]))
+    write_record(db, segments.AVERAGES_ID, averages)
+    with db, pytest.raises(DamagedIndex):
+        erase(db, [2])
+    assert record(db, segments.AVERAGES_ID) == averages
+
+
+def structure(*listed: tuple[int, int, int]) -> bytes:
+    """A structure record of one level with these segments."""
+    numbers = [1, len(listed), 9, 0, len(listed), *(n for segment in listed for n in segment)]
+    return bytes(4) + b"".join(map(varint, numbers))
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [(0, 0, 0), (1, 1, 1)],
+        [(0, 1, 1), (1, 1, 1)],
+        [(2_001, 0, 0), (1, 1, 1)],
+        [(1, 0, 0), (1, 1, 1)],
+        [(1, 1, 1), (1, 1, 1)],
+        [(1, 0, 1)],
+        [(1, 2, 1)],
+        [(1, 1, 1 << 31)],
+    ],
+    ids=[
+        "id 0, emptied",
+        "id 0",
+        "id above all",
+        "twice, emptied",
+        "twice",
+        "emptied, not empty",
+        "backwards",
+        "endless",
+    ],
+)
+def test_a_structure_that_cannot_be_is_damage_and_nothing_is_removed(listed) -> None:
+    db = fresh()
+    take(db, ("add", "title", ["some text"]))
+    assert segments.structure(record(db, segments.STRUCTURE_ID)) == [(1, 1, 1)]
+    assert outcome(db, [1]) == "erased"
+    write_record(db, segments.STRUCTURE_ID, structure(*listed))
+    before = whole(db)
+    with db, closing(Eraser(db)) as eraser, pytest.raises(DamagedIndex):
+        eraser.begin([1])
+    assert whole(db) == before
+
+
+@pytest.mark.parametrize("row", [1, 1 << 31], ids=["of a leaf before", "above all"])
+def test_a_first_row_of_a_leaf_that_cannot_be_is_found(row) -> None:
+    db = filled(200)
+    tell(db, "optimize", 0)
+    blobs = dict(db.execute("SELECT id, block FROM chunks_fts_data"))
+    index, head = list(segments.rows_of_doclist_indexes(blobs))[3]
+    leaf = (index ^ segments.DOCLIST_INDEX_BIT) + 1
+    outcomes = []
+    while len(block := blobs[leaf]) == big(block, 2, 2):
+        if first := big(block, 0, 2):
+            _, after = read_varint(block, first)
+            torn = block[:first] + varint(row) + block[after:]
+            write_record(db, leaf, torn[:2] + len(torn).to_bytes(2) + torn[4:])
+            outcomes.append(outcome(db, [head]))
+            write_record(db, leaf, block)
+        leaf += 1
+    assert outcomes.count("damage") > 1
+    assert outcome(db, [head]) == "erased"
+
+
+def test_damage_anywhere_is_damage_or_does_not_matter() -> None:
     db = filled()
     chance = random.Random(3)
-    ids = [id for (id,) in db.execute("SELECT id FROM chunks_fts_data WHERE id > 10")]
-    damaged = 0
-    for _ in range(100):
+    outcomes = Counter()
+    ids = [id for (id,) in db.execute("SELECT id FROM chunks_fts_data")]
+    fixed = [segments.AVERAGES_ID, segments.STRUCTURE_ID]
+    for _ in range(300):
         db.execute("SAVEPOINT whole")
-        id = chance.choice(ids)
-        ((block,),) = db.execute("SELECT block FROM chunks_fts_data WHERE id = ?", (id,))
-        torn = bytearray(block)
-        torn[chance.randrange(len(torn))] = chance.choice([0, 1, 4, 127, 128, 255])
-        db.execute("UPDATE chunks_fts_data SET block = ? WHERE id = ?", (bytes(torn), id))
-        try:
-            erase(db, range(1, 145))
-        except DamagedIndex:
-            damaged += 1
+        id = chance.choice(chance.choice((ids, fixed)))
+        torn = bytearray(record(db, id))
+        # The first bytes of a leaf tell where its first row is, which often is the next.
+        at = chance.choice((chance.randrange(len(torn)), chance.randrange(min(6, len(torn)))))
+        torn[at] = chance.choice([0, 1, 4, 127, 128, 255])
+        write_record(db, id, bytes(torn))
+        outcomes[outcome(db, range(1, 145))] += 1
         db.execute("ROLLBACK TO whole; RELEASE whole")
-    assert damaged > 3
+    assert outcomes.keys() == {"damage", "lacking", "erased"}
 
 
 def test_erasing_outside_a_transaction_is_refused() -> None:
@@ -250,3 +406,29 @@ def test_erasing_outside_a_transaction_is_refused() -> None:
         eraser.begin([1])
     with pytest.raises(ValueError, match="open transaction"):
         eraser.step()
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[Store]:
+    with Store(tmp_path / "store.db") as store:
+        store.put("some text of it", "title", id="a")
+        store.put("of another", "title", id="b")
+        yield store
+
+
+def test_a_document_that_the_index_lacks_is_damage_and_stays(store: Store) -> None:
+    store.rows(
+        "INSERT INTO chunks_fts(chunks_fts, rowid, text, title, words)"
+        " SELECT 'delete', id, text, '', '' FROM chunks_indexed WHERE id = 1"
+    )
+    assert store.refused("delete_document", id="a") == "E_INTEGRITY"
+    retitled = {"id": "a", "title": "new", "content": "some text of it"}
+    assert store.refused("store_document", **retitled) == "E_INTEGRITY"
+    assert store.ask("get_document", id="a")["content"] == "some text of it"
+    assert store.ask("delete_document", id="b")["erased"] is True
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET v = 'five'"])
+def test_an_index_that_does_not_tell_its_version_is_damage(store: Store, change) -> None:
+    store.rows(change.format("chunks_fts_config") + " WHERE k = 'version'")
+    assert store.refused("delete_document", id="a") == "E_INTEGRITY"
