@@ -341,7 +341,7 @@ def _parse_arguments(arguments: Sequence[str]) -> "argparse.Namespace":
     """What was asked for. --help and --version print and exit 0, wrong usage exits 2."""
     import argparse  # Not on the way to the first answer of a client, which passes no arguments.
 
-    from hadano.web.access import address
+    from hadano.web.access import address, origin
 
     parser = argparse.ArgumentParser(
         prog="python -m hadano.server",
@@ -376,6 +376,7 @@ def _parse_arguments(arguments: Sequence[str]) -> "argparse.Namespace":
     parser.add_argument(
         "--allow-origin",
         metavar="ORIGIN",
+        type=origin,
         action="append",
         default=[],
         help="with --http: a site whose pages may call, such as https://example.org; may be "

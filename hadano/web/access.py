@@ -20,6 +20,8 @@ from hadano import files
 from hadano.errors import SettingsError, invalid
 
 LOOPBACK: Final = "127.0.0.1"
+_ORIGIN: Final = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^\[\]:\s/*]+)((?::[0-9]{1,5})?)")
+_PORTS: Final = {"http": ":80", "https": ":443"}
 #: RFC 6750: what may follow `Bearer`.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 #: 128 bits in base64, as good as any key; a made token has twice as many.
@@ -49,6 +51,16 @@ def address(given: str) -> Address:
     if found is None or int(found[2]) > 65_535:
         raise ValueError(f"{given!r} is not [HOST:]PORT")
     return Address((found[1] or LOOPBACK).strip("[]"), int(found[2]))
+
+
+def origin(given: str) -> str:
+    """An origin as browsers spell it: scheme, host, and a port where it is not the scheme's own.
+    ValueError where it is none; `*` and `null`, which many pages have in common, are none."""
+    found = _ORIGIN.fullmatch(given.lower().rstrip("/"))
+    if found is None:
+        raise ValueError(f"{given!r} is no origin, such as https://example.org")
+    port = "" if found[3] == _PORTS[found[1]] else found[3]
+    return f"{found[1]}://{found[2]}{port}"
 
 
 def bound(where: Address) -> socket.socket:
@@ -106,6 +118,7 @@ def read_token(path: str) -> str:
     """The token in a file; SettingsError where others could have read it, or where it is none."""
     whole = os.path.abspath(os.path.expanduser(path))
     try:
+        _check_owner(whole, os.stat(whole))  # To open a pipe that nobody writes to never ends.
         with open(whole, "rb") as stream:
             _check_owner(whole, os.fstat(stream.fileno()))
             text = stream.read(_FILE_BYTES_MAX).decode("ascii", "replace").strip()
@@ -140,7 +153,8 @@ class Access:
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
     ) -> None:
-        """`where` has the real port. `hosts` and `origins` are allowed besides the server's own."""
+        """`where` has the real port. `hosts` and `origins`, these as `origin` gives them, are
+        allowed besides the server's own."""
         known = ["127.0.0.1", "localhost", "[::1]", where.authority.rpartition(":")[0], *hosts]
         own = [f"{name}:{where.port}" for name in known if not _has_port(name)]
         self._hosts = {name.lower() for name in [*own, *hosts]}
@@ -148,7 +162,7 @@ class Access:
         if where.port == 80:
             self._hosts |= {name.lower() for name in known}
         self._origins = {f"http://{name}" for name in self._hosts}
-        self._origins |= {origin.lower().rstrip("/") for origin in origins}
+        self._origins |= set(origins)
         self._digest = None if token is None else sha256(token.encode()).digest()
 
     def knows_host(self, headers: Headers) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from hadano import limits, wire
 from hadano.web.access import Access, Headers
@@ -79,6 +79,7 @@ class _Kind(Struct):
     """As much of a message as says what it is."""
 
     method: str = ""
+    id: Any = UNSET
 
 
 class Sessions:
@@ -276,11 +277,15 @@ async def _next(receive: Receive, left: float) -> tuple[Message, float]:
 
 def _method(body: bytes) -> str:
     """The method of the message. What cannot be read here may be a call there: the SDK takes NaN
-    and UTF-16. So it waits in line like one, and the SDK says what is wrong with it."""
+    and UTF-16. So it waits in line like one, and the SDK says what is wrong with it. But a request
+    with an id that is none would be a notification to it, and never answered."""
     try:
-        return msgspec.json.decode(body, type=_Kind).method
+        kind = msgspec.json.decode(body, type=_Kind)
     except (msgspec.DecodeError, RecursionError):
         return "tools/call"
+    if kind.id is not UNSET and type(kind.id) not in (int, str):
+        raise Refusal(400, "the id must be a string or an integer")
+    return kind.method
 
 
 async def _gone(receive: Receive) -> None:

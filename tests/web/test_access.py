@@ -52,7 +52,7 @@ def gate():
         Address("192.0.2.7", 8080),
         TOKEN,
         ["notes.example.org", "box:9"],
-        ["https://App.example.org/"],
+        [access.origin("https://App.example.org/")],
     )
 
 
@@ -101,6 +101,28 @@ def test_only_pages_of_known_origins_may_ask(gate, origin, known):
     assert gate.knows_origin(head(origin=origin)) is known
 
 
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ("https://Example.org/", "https://example.org"),
+        ("https://example.org:443", "https://example.org"),
+        ("http://example.org:80", "http://example.org"),
+        ("http://example.org:443", "http://example.org:443"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_an_origin_is_spelled_as_browsers_do(given, origin):
+    assert access.origin(given) == origin
+
+
+@pytest.mark.parametrize(
+    "given", ["", "*", "null", "x", "http://", "https://*.example.org", "https://a.b/c", "ftp://a"]
+)
+def test_what_is_no_origin_cannot_be_allowed(given):
+    with pytest.raises(ValueError, match="is no origin"):
+        access.origin(given)
+
+
 def test_what_is_no_page_sends_no_origin(gate):
     assert gate.knows_origin([])
 
@@ -142,6 +164,13 @@ def test_a_file_without_a_token_is_refused(tmp_path, text):
     path.chmod(0o600)
     with pytest.raises(SettingsError, match="holds no token"):
         access.read_token(str(path))
+
+
+@posix
+def test_a_pipe_is_no_token_file(tmp_path):
+    os.mkfifo(tmp_path / "token", 0o600)
+    with pytest.raises(SettingsError, match="is no file"):
+        access.read_token(str(tmp_path / "token"))
 
 
 @posix

@@ -125,6 +125,14 @@ def test_a_body_that_grows_too_large_is_refused_while_it_does(guarded):
     assert is_served(guarded)
 
 
+@pytest.mark.parametrize("id", ["1.5", "null", "true", "[1]", "{}"])
+def test_a_request_whose_id_is_none_is_refused_and_no_notification(guarded, id):
+    session = guarded.open_session(**BEARER)
+    body = f'{{"jsonrpc": "2.0", "id": {id}, "method": "ping"}}'.encode()
+    reply = guarded.post(body, mcp_session_id=session, **BEARER)
+    assert (reply.status, reply.json["error"]["code"]) == (400, -32600)
+
+
 def test_a_body_of_the_largest_size_is_read(guarded):
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'.ljust(door.BODY_BYTES_MAX)
     reply = guarded.post(body, mcp_session_id=guarded.open_session(**BEARER), **BEARER)
