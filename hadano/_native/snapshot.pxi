@@ -257,7 +257,7 @@ cdef class Snapshot(Terms):
         cdef uint8_t met[SEGMENTS_MAX + 1]
         if n < 7:
             return DAMAGED
-        self.cookie = at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
+        self.cookie = <uint32_t>at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
         at += 4
         if n >= 8 and memcmp(at, b"\xff\x00\x00\x01", 4) == 0:
             # The newer form has five numbers more a segment (FTS5_STRUCTURE_V2).
