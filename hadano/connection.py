@@ -437,15 +437,12 @@ class Connection:
 
     def _roll_back(self) -> None:
         """Ends a transaction that SQLite has not rolled back by itself (a full disk, an interrupt
-        inside a write). `stop` can interrupt a ROLLBACK, too, before it has begun; and SQLite keeps
-        an interrupt up for as long as a statement stands, such as one of a core that was cut."""
+        inside a write). `stop` can interrupt a ROLLBACK, too, before it has begun."""
         while self._db.in_transaction:
             try:
                 self._db.execute("ROLLBACK")
             except apsw.InterruptError:
-                for core in self._cores():
-                    core.close()
-                self._ranker = self._eraser = None
+                continue
             except apsw.Error as error:
                 raise translated(error) from error
 

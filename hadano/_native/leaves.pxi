@@ -66,11 +66,17 @@ cdef class Leaves:
         self.cancelled = 0
 
     cdef int complain(self, int code) except -1:
-        """Turn an outcome into its exception; SQLite's corrupt (11) and not a database (26) too."""
+        """Turn an outcome into its exception; SQLite's corrupt (11) and not a database (26) too.
+
+        No statement is left standing then: while one is, SQLite keeps an interrupt up, and the
+        caller's ROLLBACK would be interrupted for ever.
+        """
         cdef int failure = self.sqlite_code & 0xFF if code == STORE_FAILED else 0
+        cdef int i
         if code == MORE:
             return 0
-        self.sql.reset(self.statement[LEAVES])
+        for i in range(STATEMENTS):
+            self.sql.reset(self.statement[i])
         if code == DAMAGED or failure == 11 or failure == 26:
             raise DamagedIndex("the full-text index is damaged")
         if code == NO_MEMORY or failure == 7:

@@ -172,6 +172,21 @@ def test_while_a_merge_is_under_way_a_rows_trigrams_are_found_in_both_its_ends()
     kept.close()
 
 
+def test_a_ranking_that_fails_leaves_no_statement_standing() -> None:
+    """While one stands, SQLite keeps an interrupt up, and no ROLLBACK gets through."""
+    db = fresh()
+    with db:
+        take(db, ("add", "title", ["function", "rollback"]))
+    db.execute("UPDATE chunks_fts_docsize SET sz = x'80'")
+    ranker = Ranker(db)
+    db.execute("BEGIN")
+    with pytest.raises(DamagedIndex):
+        ranker.rank([(SUBSTRING, "function")], 3, 10)
+    db.interrupt()
+    db.execute("ROLLBACK")
+    ranker.close()
+
+
 def has_merged(db: apsw.Connection) -> bool:
     """Merges up to eight pages; False where nothing was left to merge (FTS5's own sign)."""
     before = db.total_changes()
