@@ -9,12 +9,10 @@
                                                    the gate of a change of the hot path
     asv publish && asv preview                     the graphs
 
-Beside asv, `spawn.py` and `vectors.py` print a table each; they need notes, as their heads say.
-
 Texts come from `hadano._bench.corpus`, the same for ever; each class builds its store once a
 commit, in `setup_cache`. The sizes are classes and not parameters, so that a small one can be run
 without the large one being built.
 
-Two programs measure beside others in one run, and are no part of asv: `spawn.py` the start of a
-server, `notes.py` searching and storing real notes.
+Three programs print a table each and are no part of asv: `spawn.py` of the start of a server,
+`notes.py` of searching and storing real notes, `vectors.py` of what vectors cost and find.
 """

@@ -1,6 +1,6 @@
-"""Stage 1 on real notes beside plain FTS5 and tantivy, in one run: what issue 4 is judged by.
+"""Stage 1 on real notes beside plain FTS5 and tantivy, in one run.
 
-    python benchmarks/notes.py NOTES.jsonl QUERIES.json [FOLDER]
+    python -m benchmarks.notes NOTES.jsonl QUERIES.json [FOLDER]
 
 NOTES has an object with `id`, `title` and `text` a line; QUERIES an object of lists of queries,
 each a list of words. What is built stays in FOLDER and is used again. With 100,000 notes: 4 minutes
@@ -59,20 +59,20 @@ def main(notes_path: str, queries_path: str, folder: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as made:
         home = Path(folder or made)
         home.mkdir(exist_ok=True)
-        with open(notes_path, encoding="utf-8") as lines:
-            notes = [json.loads(line) for line in lines]
+        notes = read(notes_path)
         given = json.loads(Path(queries_path).read_text(encoding="utf-8"))
         queries = {name: [" ".join(words) for words in kind] for name, kind in given.items()}
         long = dict(_long(notes))
         ours, plain = home / "hadano.db", home / "plain.db"
-        _built(ours, "restore", lambda path: _restored(path, notes))
+        _built(ours, "restore", lambda path: restored(path, notes))
         _built(plain, "plain FTS5's build", lambda path: _plainly(path, notes))
         _print_searches(ours, queries | long)
         _print_rival("plain", _plain_search(plain), queries)
         _print_rival("tantivy", _tantivy_search(home / "tantivy", plain), queries)
         _print_stores(ours, plain, notes)
         # By a process that is small: a server's peak is no less than that of what started it.
-        subprocess.run([sys.executable, __file__, "--memory", ours, queries_path], check=True)
+        command = [sys.executable, "-m", __spec__.name, "--memory", ours, queries_path]
+        subprocess.run(command, check=True)
 
 
 def _built(path: Path, what: str, build: Callable[[Path], None]) -> None:
@@ -82,7 +82,14 @@ def _built(path: Path, what: str, build: Callable[[Path], None]) -> None:
         print(f"{what}: {time.process_time() - began:.1f} s of CPU")
 
 
-def _restored(path: Path, notes: list[Note]) -> None:
+def read(path: str) -> list[Note]:
+    """The notes of a file, an object a line."""
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def restored(path: Path, notes: list[Note]) -> None:
+    """Makes a store of notes, without vectors."""
     ordered = sorted(notes, key=lambda note: note["id"])
     header = {"format": FORMAT, "version": VERSION, "docs": len(notes), "edges": 0, "time": TIME}
     lines = [header]
@@ -139,9 +146,7 @@ def _long(notes: list[Note]) -> Iterator[tuple[str, list[str]]]:
     yield "20 words", [" ".join(text.split()[10:30]) for text in taken]
     yield "300 codepoints", [text[50:350] for text in taken]
     yield "1,024 codepoints", [text[:1024] for text in taken]
-    han = [
-        note["text"] for note in notes if sum("\u3040" <= c <= "\u9fff" for c in note["text"]) > 200
-    ]
+    han = [note["text"] for note in notes if _han(note["text"]) > 200]
     sentences = [
         max(chance.choice(han).split("\n"), key=_han)[:40] for _ in range(LONG if han else 0)
     ]

@@ -1,6 +1,6 @@
 """From spawn to the first answers, beside a bare server on the official SDK, in one run.
 
-    python benchmarks/spawn.py [NOTES.jsonl]
+    python -m benchmarks.spawn [NOTES.jsonl]
 
 The SDK's server has one tool, which does nothing; ours searches: an empty store, and with NOTES
 (an object with `id`, `title` and `text` a line) one of 50 MB. Medians, in milliseconds, of

@@ -1,6 +1,6 @@
 """What vectors cost and what they find, on real notes: each line of one table, in one run.
 
-    python benchmarks/vectors.py NOTES.jsonl
+    python -m benchmarks.vectors NOTES.jsonl
 
 NOTES has an object with `id`, `title` and `text` a line. Milliseconds are a client's, in process;
 `off` and `local` take turns. Pages: the parts of a manual's page in two languages, `LANGUAGE/...#N`
@@ -8,7 +8,6 @@ under MANUAL with the same `permalink`, count as one translation; a page is comp
 the mean, over its windows, of the best cosine to one of the other's.
 """
 
-import json
 import os
 import random
 import re
@@ -20,42 +19,41 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from benchmarks.notes import Note, read, restored
 from hadano import limits, model
 from hadano._bench import measure
 from hadano._native import windows
-from hadano.dump import restore
-from hadano.service import Service
+from hadano.service import Service, bytes_by_table
 from hadano.types import EmbeddingsMode, Settings
 
 STORED: Final = 1_000
 SEARCHES: Final = 300
 STARTS: Final = 15
 MANUAL: Final = "obsidianmd+obsidian-help/"
-TIME: Final = "2026-01-01T00:00:00.000Z"
 
-Note = dict[str, str]
 Times = dict[EmbeddingsMode, list[float]]
 
 
 def main() -> None:
-    with open(sys.argv[1], encoding="utf-8", newline="\n") as lines:
-        notes = [json.loads(line) for line in lines]
+    notes = read(sys.argv[1])
     say("kernel, one thread", f"{kernel(notes):,.0f} chunks a second")
     with tempfile.TemporaryDirectory() as folder:
         paths: dict[EmbeddingsMode, str] = {
             "off": os.path.join(folder, "off.db"),
             "local": os.path.join(folder, "local.db"),
         }
-        restored(paths["off"], notes)
+        restored(Path(paths["off"]), notes)
         shutil.copyfile(paths["off"], paths["local"])
         seconds, chunks, searches = backfilled(paths["local"])
-        growth = os.path.getsize(paths["local"]) - os.path.getsize(paths["off"])
+        # Not the file's growth: a restored file has free pages, which vectors take first.
+        size = sum(size for name, size in bytes_by_table(paths["local"]).items() if "vec_" in name)
         say(f"backfill of {chunks:,} chunks", f"{seconds:.1f} s")
-        say("file growth", f"{growth / chunks:.0f} bytes a chunk")
+        say("their tables", f"{size / chunks:.0f} bytes a chunk")
         say("search_knowledge, vector, 3 seeds", quantiles(searches))
         for mode, times in starts(paths).items():
             say(f"cold start, {mode}", f"median {statistics.median(times):.0f} ms")
@@ -71,9 +69,8 @@ def say(what: str, figure: str) -> None:
 
 
 def quantiles(times: list[float]) -> str:
-    ordered = sorted(times)
-    p95 = ordered[int(len(ordered) * 0.95)]
-    return f"p50 {statistics.median(ordered):.2f}, p95 {p95:.2f}, max {ordered[-1]:.1f} ms"
+    at = measure.Series("", "", times).at
+    return f"p50 {at(0.5):.2f}, p95 {at(0.95):.2f}, max {at(1):.1f} ms"
 
 
 def cut(text: str) -> list[str]:
@@ -106,26 +103,6 @@ def stores(paths: dict[EmbeddingsMode, str], notes: list[Note]) -> Times:
             for mode, store in (("off", off), ("local", local)):
                 times[mode].append(measure.timed(store, "store_document", document)[0])
     return times
-
-
-def restored(path: str, notes: list[Note]) -> None:
-    """Makes a store of all notes, without vectors."""
-    header = {"format": "hadano-dump", "version": 1, "docs": len(notes), "edges": 0, "time": TIME}
-    with tempfile.TemporaryFile() as dump:
-        dump.write(json.dumps(header).encode() + b"\n")
-        for note in sorted(notes, key=lambda note: note["id"]):
-            document = {
-                "id": note["id"],
-                "title": note["title"],
-                "content": note["text"],
-                "tags": [],
-                "relations": [],
-                "created_at": TIME,
-                "updated_at": TIME,
-            }
-            dump.write(json.dumps(document).encode() + b"\n")
-        dump.seek(0)
-        restore(path, dump)
 
 
 def backfilled(path: str) -> tuple[float, int, list[float]]:

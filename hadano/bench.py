@@ -12,6 +12,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
@@ -35,6 +36,8 @@ _MARK_ID: Final = "hadano-bench"
 #: Documents are as old as this; a store of one seed is the same file whenever it is made.
 _TIME: Final = "2026-01-01T00:00:00.000Z"
 _QUERIES_PER_REP: Final = 5
+
+_Work = Callable[[measure.Store], list[Series]]
 
 
 class Mark(Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,15 +123,22 @@ def run(path: str, mark: Mark, reps: int, embeddings: EmbeddingsMode = "off") ->
         def tick() -> None:
             progress.reach(next(done))
 
+        ids = [corpus.note(n * 31 % mark.scale).id for n in range(count)]
+        contents = [corpus.note(mark.scale + n).content for n in range(count)]
+        # Reads come first: after a change the index is tidied in the background, beside the next
+        # calls.
+        works: list[_Work] = [
+            lambda store: _read(store, queries, ids, tick),
+            lambda store: measure.changes(store, contents, tick),
+        ]
         series = [_cold_starts(path, queries["two"][:reps], embeddings, tick)]
         server_peak = 0
-        for measured in (_read, _changed):
+        for work in works:
             with measure.Server(path, embeddings) as server:
-                series += measured("stdio", server, corpus, mark, queries, tick)
+                series += _through("stdio", server, work)
             server_peak = max(server_peak, server.peak_bytes)
             with closing(Service(Settings(path=path, embeddings=embeddings))) as service:
-                hall = measure.Hall(service)
-                series += measured("in process", hall, corpus, mark, queries, tick)
+                series += _through("in process", measure.Hall(service), work)
     about = _about(path, mark, built) | {"embeddings": embeddings}
     about["peak memory of the server"] = _megabytes(server_peak)
     about["peak memory in process"] = _megabytes(measure.own_peak_bytes())
@@ -145,42 +155,22 @@ def _cold_starts(
     return Series("cold start", "to the first search", times, COLD_START_MS)
 
 
-def _read(
-    through: str,
-    store: measure.Store,
-    corpus: Corpus,
-    mark: Mark,
-    queries: dict[str, list[str]],
-    tick: console.Tick,
-) -> list[Series]:
-    """What leaves the documents as they are, and so comes first: after a change the index is
-    tidied in the background, beside the next calls."""
+def _through(door: str, store: measure.Store, work: _Work) -> list[Series]:
+    """What is measured of a store that has settled, named after the way in."""
     measure.settle(store)
-    searches = measure.searches(store, queries, tick)
-    every = [time for one in searches for time in one.times]
-    together = Series("search", "all classes", every, SEARCH_P95_MS)
-    ids = [corpus.note(n * 31 % mark.scale).id for n in range(len(queries["one"]))]
-    reads = measure.reads(store, ids, queries["two"], tick)
-    return _through(through, [together, *searches, *reads])
-
-
-def _changed(
-    through: str,
-    store: measure.Store,
-    corpus: Corpus,
-    mark: Mark,
-    queries: dict[str, list[str]],
-    tick: console.Tick,
-) -> list[Series]:
-    measure.settle(store)
-    notes = [corpus.note(mark.scale + n) for n in range(len(queries["one"]))]
-    return _through(through, measure.changes(store, [note.content for note in notes], tick))
-
-
-def _through(door: str, series: list[Series]) -> list[Series]:
+    series = work(store)
     for one in series:
         one.group = f"{one.group}, {door}"
     return series
+
+
+def _read(
+    store: measure.Store, queries: dict[str, list[str]], ids: list[str], tick: console.Tick
+) -> list[Series]:
+    searches = measure.searches(store, queries, tick)
+    every = [time for one in searches for time in one.times]
+    together = Series("search", "all classes", every, SEARCH_P95_MS)
+    return [together, *searches, *measure.reads(store, ids, queries["two"], tick)]
 
 
 def _about(path: str, mark: Mark, built: float | None) -> dict[str, str]:
