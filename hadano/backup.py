@@ -54,7 +54,7 @@ def _copy(source: str, path: str) -> None:
 
 def _check(path: str) -> None:
     with closing(Connection(path, reading=True)) as db:
-        if not status.structure_holds(db):
+        if not db.structure_holds():
             raise HadanoError(Code.INTEGRITY, "the database is damaged: a table is not well formed")
         if not status.index_agrees(db):
             raise HadanoError(

@@ -182,7 +182,7 @@ class Housekeeper:
     def _check(self, db: Connection) -> None:
         if self._closing:
             return
-        self._structure_holds = status.structure_holds(db)
+        self._structure_holds = db.structure_holds()
         if not self._structure_holds:
             self._integrity = "failed"
         elif self._embedding:

@@ -53,7 +53,7 @@ def rebuild(source: str, folder: str) -> tuple[str, int, bool]:
                 # A transaction that met a damaged tree fails at its end, too.
                 audit = _copy_audit_log(old, new)
             new.checkpoint(truncate=True)
-            if not (status.structure_holds(new) and status.index_agrees(new)):
+            if not (new.structure_holds() and status.index_agrees(new)):
                 raise HadanoError(Code.INTEGRITY, "the rebuilt file is not sound either")
         target = os.path.join(folder, f"{name}-{stamp}.db")
         if not files.publish_new(path, target):

@@ -51,11 +51,6 @@ FROM chunks_indexed
 """
 
 
-def structure_holds(db: Connection) -> bool:
-    """Whether every b-tree of the file is well formed."""
-    return db.structure_holds()
-
-
 def index_agrees(db: Connection) -> bool:
     """Whether the full-text index has a row for each chunk and for nothing else, and in it just the
     trigrams of the chunk's text, each in its place."""

@@ -105,7 +105,7 @@ def test_a_server_that_ends_at_once_does_not_check_the_file_first(tmp_path, monk
         return db
 
     monkeypatch.setattr(chores, "Connection", opened_while_closing)
-    monkeypatch.setattr(status, "structure_holds", lambda _: bool(checked.append("structure")))
+    monkeypatch.setattr(Connection, "structure_holds", lambda _: bool(checked.append("structure")))
     keepers.append(chores.Housekeeper(str(tmp_path / "store.db")))
     keepers[0].close()
     assert checked == []
