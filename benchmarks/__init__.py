@@ -5,7 +5,7 @@
                                                    the quick look that .ci/run takes
     asv run --bench 'At1000\\.|At10000\\.|kernels|quality' HEAD^!
     asv run HEAD^!                                 all, 100,000 documents among them
-    asv continuous -f 1.3 --bench 'SearchAt10000\\.|kernels' HEAD^ HEAD
+    asv continuous --interleave-rounds -f 1.3 --bench 'SearchAt10000\\.|kernels' HEAD^ HEAD
                                                    the gate of a change of the hot path
     asv publish && asv preview                     the graphs
 
