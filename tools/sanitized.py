@@ -1,7 +1,7 @@
 """Runs a command of this repository on a core compiled with the sanitizers of gcc or clang.
 
     python tools/sanitized.py -m pytest tests/native tests/tools/test_ranking.py
-    python tools/sanitized.py tools/fuzz.py --seconds 3600
+    python tools/sanitized.py -m tools.fuzz --seconds 3600
 
 A copy of the sources is compiled with AddressSanitizer and UndefinedBehaviorSanitizer in a folder
 of its own, and the command run there: whatever they find ends it with a report and a status that is
