@@ -268,15 +268,15 @@ class Session:
             self._initialized |= message.method == "notifications/initialized"
             return None
         if isinstance(message, RpcError):
-            return _error(message, message.id)
+            return refused(message)
         try:
             result = self._route(message.method, message.params)
             return msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "result": result})
         except RpcError as error:
-            return _error(error, message.id)
+            return refused(error, message.id)
         except Exception as error:
             sys.excepthook(type(error), error, error.__traceback__)
-            return _error(RpcError(INTERNAL_ERROR, "Internal error"), message.id)
+            return refused(RpcError(INTERNAL_ERROR, "Internal error"), message.id)
 
     def _open(self, method: str, params: Params) -> Result:
         enveloped = method != "initialize" and _is_enveloped(params)
@@ -427,10 +427,12 @@ def _not_found(method: str) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, "Method not found", data=method)
 
 
-def _error(refusal: RpcError, ident: Id | None) -> bytes:
+def refused(refusal: RpcError, ident: Id | None = None) -> bytes:
+    """The answer that is an error, as JSON; `ident` where the error does not know its request's."""
     error: dict[str, object] = {"code": refusal.code, "message": refusal.message}
     if refusal.data is not None:
         error["data"] = refusal.data
+    ident = refusal.id if ident is None else ident
     answer = {"jsonrpc": "2.0", "id": ident, "error": error}
     try:
         return msgspec.json.encode(answer)

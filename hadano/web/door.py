@@ -2,17 +2,19 @@
 
 Before: who asks, for what, how large, and for a call a place in the line. Around: a client that
 goes away takes its call back. After: the same bytes of JSON as standard output would have, and how
-long the call waited and worked. Refuses to know what a message means, but for its method.
+long the call waited and worked. A message is read as the wire reads a line, so that what one door
+takes the other takes too; what it means is the SDK's to know, but for a call's arguments, which go
+to the hall as they were read.
 """
 
 import asyncio
+import contextlib
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct
 
 from hadano import limits, wire
 from hadano.web.access import Access, Headers
@@ -49,21 +51,26 @@ _ALLOWED_HEADERS: Final = (
 )
 
 
-#: How the SDK begins to say of a message that it cannot take it, and all that we say: the rest has
-#: names of its classes, and quotes.
+#: What is said where the SDK says nothing, or in a text of its own.
 _OUR_WORDS: Final = {
-    "Parse error": "Parse error: no JSON, or nested too deeply, or not within what Unicode permits",
-    "Validation error": "a message is one JSON-RPC 2.0 object; there are no batches over HTTP",
+    400: "the content type must be application/json",
+    405: "sessions end by DELETE in the handshake era alone",
+    406: "answers are application/json: accept it",
 }
+#: How the SDK says that it cannot read a message; the rest of its words quotes what was sent.
+_UNREADABLE: Final = "Parse error"
+_UNREADABLE_HERE: Final = "Parse error: nested too deeply, a number too long, or half a surrogate"
 
 
 class Refusal(Exception):
     """An HTTP answer that is an error, with what a person is told."""
 
-    def __init__(self, status: int, message: str, **headers: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, said: str | wire.RpcError, **headers: str) -> None:
+        if isinstance(said, str):
+            said = wire.RpcError(wire.INVALID_REQUEST, said)
+        super().__init__(said.message)
         self.status = status
-        self.message = message
+        self.body = wire.refused(said)
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
@@ -71,15 +78,9 @@ class _Gone(Exception):
     """The client went away; nobody is left to answer."""
 
 
-def _busy(why: str) -> Refusal:
+def come_back(why: str) -> Refusal:
+    """What a client is told that is to come back soon."""
     return Refusal(503, why, retry_after=str(RETRY_SECONDS))
-
-
-class _Kind(Struct):
-    """As much of a message as says what it is."""
-
-    method: str = ""
-    id: Any = UNSET
 
 
 class Sessions:
@@ -112,6 +113,30 @@ async def _ignored(_: Message) -> None:
     pass
 
 
+class UnderWay:
+    """The requests of sessions that are being answered."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[bytes, str]] = set()
+
+    @contextlib.contextmanager
+    def one(self, session: bytes | None, ident: wire.Id) -> Iterator[None]:
+        """Refuses the second of two requests with one id: the SDK, to which `7` and `"7"` are the
+        same, would give the one's answer to the other, and keep the one waiting for ever."""
+        if session is None:
+            yield
+            return
+        known = (session, str(ident))
+        if known in self._known:
+            why = "a request with this id is being answered already"
+            raise Refusal(400, wire.RpcError(wire.INVALID_REQUEST, why, ident=ident))
+        self._known.add(known)
+        try:
+            yield
+        finally:
+            self._known.remove(known)
+
+
 class Door:
     """The ASGI application."""
 
@@ -120,6 +145,7 @@ class Door:
         self._line = line
         self._sdk = sdk
         self._sessions = Sessions(sdk)
+        self._under_way = UnderWay()
         self._large_bodies = asyncio.Semaphore(LARGE_BODIES_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,6 +164,11 @@ class Door:
 
     def _check(self, scope: Scope, reply: "_Reply") -> None:
         headers: Headers = scope["headers"]
+        length = _header(headers, b"content-length")
+        if length is not None and _header(headers, b"transfer-encoding") is not None:
+            # A proxy that ends the message where the length says would take the rest of it for
+            # another request, of somebody else's (RFC 9112, section 6.1).
+            raise Refusal(400, "a message has one length", connection="close")
         if not self._access.knows_host(headers):
             raise Refusal(421, "this server has another name")
         if not self._access.knows_origin(headers):
@@ -151,32 +182,45 @@ class Door:
             raise Refusal(401, "unauthorized", www_authenticate='Bearer realm="hadano"')
         if scope["method"] not in ("POST", "DELETE"):
             raise Refusal(405, f"only {METHODS}", allow=METHODS)
-        length = _header(headers, b"content-length") or b"0"
         # Digits alone, and not too many to be a number: the HTTP server saw to that.
-        if int(length) > BODY_BYTES_MAX:
+        if length is not None and int(length) > BODY_BYTES_MAX:
             raise _too_large()
 
     async def _read(self, scope: Scope, receive: Receive, reply: "_Reply") -> None:
         large = _Large(self._large_bodies)
         try:
             body = await _body(receive, large)
-            method = _method(body) if scope["method"] == "POST" else ""
-            if method == "initialize" and _header(scope["headers"], SESSION) is None:
-                await self._sessions.make_room()
-            if method == "tools/call":
-                await self._call(scope, body, receive, reply)
-            else:
+            if scope["method"] == "DELETE":
                 await self._pass(scope, body, receive, reply)
+            else:
+                await self._take(scope, body, receive, reply)
         finally:
             large.release()
 
-    async def _call(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
-        turn = self._line.enter()
+    async def _take(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
+        """Has a message answered, a call when its turn comes."""
+        message = _message(body)
+        if isinstance(message, wire.Notification):
+            await self._pass(scope, body, receive, reply)
+            return
+        session = _header(scope["headers"], SESSION)
+        if session is None and message.method == "initialize":
+            await self._sessions.make_room()
+        with self._under_way.one(session, message.id):
+            if message.method == "tools/call":
+                await self._call(scope, message, receive, reply)
+            else:
+                await self._pass(scope, body, receive, reply)
+
+    async def _call(
+        self, scope: Scope, request: wire.Request, receive: Receive, reply: "_Reply"
+    ) -> None:
+        turn = self._line.enter(request.params.pop("arguments", None))
         if turn is None:
-            raise _busy("too many calls wait already")
+            raise come_back("too many calls wait already")
         scope[TURN] = reply.turn = turn
         try:
-            await self._pass(scope, body, receive, reply)
+            await self._pass(scope, _without_arguments(request), receive, reply)
         finally:
             turn.leave()
 
@@ -195,7 +239,7 @@ class Door:
             outcomes = await asyncio.gather(gone, serving, return_exceptions=True)
         self._remember(_header(scope["headers"], SESSION), reply)
         if turn is not None and turn.turned_away:
-            raise _busy("the server is stopping")
+            raise come_back("the server is stopping")
         if isinstance(outcomes[1], asyncio.CancelledError):
             raise _Gone
         if isinstance(outcomes[1], BaseException):
@@ -206,7 +250,7 @@ class Door:
         named = reply.header(SESSION)
         if session is not None and reply.ended_session:
             self._sessions.ended(session)
-        elif named is not None and (session is not None or reply.status < 400):
+        elif named is not None:
             self._sessions.used(named)
 
 
@@ -275,17 +319,27 @@ async def _next(receive: Receive, left: float) -> tuple[Message, float]:
     return message, left - (loop.time() - began)
 
 
-def _method(body: bytes) -> str:
-    """The method of the message. What cannot be read here may be a call there: the SDK takes NaN
-    and UTF-16. So it waits in line like one, and the SDK says what is wrong with it. But a request
-    with an id that is none would be a notification to it, and never answered."""
+def _message(body: bytes) -> wire.Request | wire.Notification:
+    """The message, read as a line of standard input is, and refused in the same words."""
+    line = wire.read(body)
+    if line.batch:
+        raise Refusal(400, "a message is one object; there are no batches over HTTP")
+    if not line.messages:
+        raise Refusal(400, "neither a request nor a notification")
+    (message,) = line.messages
+    if isinstance(message, wire.RpcError):
+        raise Refusal(400, message)
+    return message
+
+
+def _without_arguments(call: wire.Request) -> bytes:
+    """The call as the SDK gets it. Its readers of JSON take less than the wire does, and each of
+    them something else; the arguments are the hall's alone."""
+    message = {"jsonrpc": "2.0", "id": call.id, "method": call.method, "params": call.params}
     try:
-        kind = msgspec.json.decode(body, type=_Kind)
-    except (msgspec.DecodeError, RecursionError):
-        return "tools/call"
-    if kind.id is not UNSET and type(kind.id) not in (int, str):
-        raise Refusal(400, "the id must be a string or an integer")
-    return kind.method
+        return json.dumps(message).encode()
+    except RecursionError:
+        raise Refusal(400, "nested too deeply") from None
 
 
 async def _gone(receive: Receive) -> None:
@@ -342,6 +396,9 @@ class _Reply:
         """What the SDK sends: one answer, whole."""
         if message["type"] == "http.response.start":
             self.status, self._headers = message["status"], list(message.get("headers", []))
+            if self.status >= 400 and _header(self._scope["headers"], SESSION) is None:
+                # The SDK names the session that it did not open.
+                self._headers = [line for line in self._headers if line[0].lower() != SESSION]
         else:
             self._body += message.get("body", b"")
 
@@ -358,13 +415,16 @@ class _Reply:
             headers["server-timing"] = (
                 f"wait;dur={self.turn.waited_ms:.2f}, work;dur={self.turn.worked_ms:.2f}"
             )
-        await self.say(self.status, _as_the_wire_writes(self._body), headers)
+        body = _as_the_wire_writes(self._body)
+        if self.status >= 400 and headers.get("content-type") != "application/json":
+            said = _OUR_WORDS.get(self.status, "refused")
+            body = wire.refused(wire.RpcError(wire.INVALID_REQUEST, said))
+            headers["content-type"] = "application/json"
+        await self.say(self.status, body, headers)
 
     async def refuse(self, refusal: Refusal) -> None:
-        error = {"code": wire.INVALID_REQUEST, "message": refusal.message}
-        body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
         headers = {"content-type": "application/json"} | refusal.headers
-        await self.say(refusal.status, body, headers)
+        await self.say(refusal.status, refusal.body, headers)
 
     async def say(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         lines = headers | self._cors
@@ -386,8 +446,7 @@ def _as_the_wire_writes(body: bytes) -> bytes:
 
 
 def _in_our_words(answer: Any) -> Any:
-    """The answer, its message ours where the SDK could not take what was sent."""
-    if "error" in answer:
-        error = answer["error"]
-        error["message"] = _OUR_WORDS.get(error["message"].partition(":")[0], error["message"])
+    """The answer, its message ours where the SDK could not read what was sent."""
+    if "error" in answer and answer["error"]["message"].startswith(_UNREADABLE):
+        answer["error"]["message"] = _UNREADABLE_HERE
     return answer

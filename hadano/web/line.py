@@ -24,8 +24,9 @@ class Cancelled(Exception):
 class Turn:
     """One call's place in the line, and what became of it. Times are in milliseconds."""
 
-    def __init__(self, line: "Line") -> None:
+    def __init__(self, line: "Line", arguments: object) -> None:
         self._line = line
+        self._arguments = arguments
         self._came = time.perf_counter()
         self.cancelled = False
         #: Set where the line was closed before the turn came.
@@ -35,13 +36,13 @@ class Turn:
         self.waited_ms: float | None = None
         self.worked_ms: float | None = None
 
-    async def call(self, name: str, arguments: object) -> Answer:
+    async def call(self, name: str) -> Answer:
         """The hall's answer. Raises UnknownTool, and Cancelled where the call was taken back. Gives
         the place up, so that no slow reader of the answer keeps it."""
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(
-                self._line.worker, self._line.work, self, name, arguments
+                self._line.worker, self._line.work, self, name, self._arguments
             )
         finally:
             self.leave()
@@ -72,11 +73,12 @@ class Line:
         self._changing = Lock()
         self._running: Turn | None = None
 
-    def enter(self) -> Turn | None:
-        """A place at the end of the line; None where it is full, or closed."""
+    def enter(self, arguments: object) -> Turn | None:
+        """A place at the end of the line for a call with these arguments; None where the line is
+        full, or closed."""
         if self._closed or len(self._turns) >= CALLS_MAX:
             return None
-        turn = Turn(self)
+        turn = Turn(self, arguments)
         self._turns.add(turn)
         return turn
 

@@ -1,7 +1,7 @@
 """The hall's tools behind the official SDK's low-level server, for both protocol eras.
 
 What a tool is and what it answers come from the table and the wire, word for word as standard
-output has them; the conversation itself is the SDK's.
+output has them, and the arguments of a call from its turn; the conversation itself is the SDK's.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,6 @@ Context = ServerRequestContext[Any, Any]
 def server(tools: Sequence[Tool]) -> Server[Any]:
     """The SDK's server. A call of a tool finds its Turn in the scope of its request."""
     rows = [mcp_types.Tool.model_validate(wire.described(tool)) for tool in tools]
-    schemas = {tool.name: tool.input_schema for tool in tools}
 
     async def list_tools(
         _: Context, params: mcp_types.PaginatedRequestParams | None
@@ -42,7 +41,6 @@ def server(tools: Sequence[Tool]) -> Server[Any]:
         title=wire.SERVER_INFO["title"],
         version=wire.SERVER_INFO["version"],
         instructions=wire.INSTRUCTIONS,
-        get_tool_input_schema=schemas.get,
         on_list_tools=list_tools,
         on_call_tool=_call,
     )
@@ -53,7 +51,7 @@ async def _call(
 ) -> mcp_types.CallToolResult:
     turn: Turn = context.request.scope[TURN]  # type: ignore[union-attr]  # HTTP has a request.
     try:
-        answer = await turn.call(params.name, params.arguments)
+        answer = await turn.call(params.name)
     except UnknownTool:
         raise MCPError(wire.INVALID_PARAMS, wire.unknown_tool(params.name)) from None
     except Cancelled:

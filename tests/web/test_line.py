@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.web.web import FAKE, Server, begin, finish
+from tests.web.web import FAKE, Server, begin, finish, received
 from tests.wire.process import call, enveloped, notification, request
 from tests.wire.test_streams import posix
 
@@ -140,6 +140,20 @@ def test_a_client_cannot_take_back_the_call_of_another(server):
     assert finish(calling).structured["cut"] is False
 
 
+@pytest.mark.parametrize("ident", [7, "7"])
+def test_an_id_that_is_being_answered_gets_no_other_answer(server, ident):
+    session = server.open_session()
+    calling = begun(server, call(7, "hold"), mcp_session_id=session)
+    server.hear("holding")
+    again = server.post(call(ident, "echo"), mcp_session_id=session)
+    assert (again.status, again.json["id"]) == (400, ident)
+    elsewhere = begun(server, call(ident, "echo"), mcp_session_id=server.open_session())
+    release(server)
+    assert finish(calling).structured["cut"] is False
+    assert "said" in finish(elsewhere).structured
+    assert server.post(call(ident, "echo"), mcp_session_id=session).status == 200
+
+
 def test_a_session_that_is_ended_interrupts_its_call(server):
     session = server.open_session()
     calling = begun(server, call(7, "wait"), mcp_session_id=session)
@@ -166,6 +180,21 @@ def test_a_signal_lets_the_call_in_hand_finish_and_turns_the_others_away(mortal)
     assert finish(holding).structured["cut"] is False
     assert mortal.wait() == 0
     mortal.hear("closed")
+
+
+@posix
+def test_a_signal_turns_away_what_is_still_on_its_way_in(mortal):
+    sock = mortal.socket()
+    head = f"POST /mcp HTTP/1.1\r\nhost: localhost:{mortal.port}\r\ncontent-length: 9\r\n"
+    sock.sendall(head.encode() + b"expect: 100-continue\r\n\r\n")
+    assert b" 100 " in sock.recv(100)
+    mortal.signal(signal.SIGTERM)
+    said = b"".join(received(sock))
+    assert said.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 1" in said
+    sock.close()
+    status, _, errors = mortal.finish()
+    assert (status, errors.strip()) == (0, "closed")
 
 
 @posix
