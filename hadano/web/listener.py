@@ -10,8 +10,10 @@ import logging
 import socket
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, cast
+from http import HTTPStatus
+from typing import Any, ClassVar, Final, cast
 
+import h11
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -19,7 +21,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from hadano.service import Service, Tool
 from hadano.web import tools as sdk
 from hadano.web.access import Access
-from hadano.web.door import BODY_BYTES_MAX, SESSION_IDLE_SECONDS, SESSIONS_MAX, Door
+from hadano.web.door import (
+    BODY_BYTES_MAX,
+    SESSION_IDLE_SECONDS,
+    SESSIONS_MAX,
+    Door,
+    Refusal,
+    come_back,
+)
 from hadano.web.line import Line
 
 #: Past it the connection that has been idle longest is closed. Below the 256 descriptors that some
@@ -36,19 +45,29 @@ WRITE_SECONDS_MAX: Final = 30
 #: From the first signal on, for the call in hand and the answers on their way: a call's two
 #: seconds, and one.
 DRAIN_SECONDS_MAX: Final = 3
+#: For a client to take in why its connection ends, and to end it too.
+PARTING_SECONDS_MAX: Final = 1
+#: Connections without a place that are told so; past it they are closed without a word.
+TURNED_AWAY_MAX: Final = 64
 
-_FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n"
-    b"connection: close\r\n\r\n"
-)
+
+def _last_words(refusal: Refusal) -> bytes:
+    """A whole answer where none of uvicorn's can be sent, or may be."""
+    lines = {"content-type": "application/json", "content-length": str(len(refusal.body))}
+    lines |= refusal.headers | {"connection": "close"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    status = HTTPStatus(refusal.status)
+    return f"HTTP/1.1 {status.value} {status.phrase}\r\n{head}\r\n".encode() + refusal.body
 
 
 class Connection(H11Protocol):
     """uvicorn's connection, which neither waits for ever nor is one too many."""
 
+    _turned_away: ClassVar[set["Connection"]] = set()
     _clock: asyncio.TimerHandle | None = None
     _write_clock: asyncio.TimerHandle | None = None
     _idle_since = 0.0
+    _parting = False
 
     @property
     def busy(self) -> bool:
@@ -56,36 +75,73 @@ class Connection(H11Protocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way: no request, no answer, no bytes that wait to be read."""
+        return not (self.busy or self.transport.get_write_buffer_size() or self._has_unread())
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Makes room for itself, or says that there is none."""
-        if not self._make_room():
-            self.transport = transport
-            transport.write(_FULL)
-            transport.close()
+        if self._make_room():
+            super().connection_made(transport)
+            self._idle_since = self.loop.time()
+            self._expect_head()
             return
-        super().connection_made(transport)
-        self._idle_since = self.loop.time()
-        self._expect_head()
+        self.transport = transport
+        if len(self._turned_away) < TURNED_AWAY_MAX:
+            self._turned_away.add(self)
+            self._part(come_back("too many connections are busy"))
+        else:
+            transport.abort()
 
     def _make_room(self) -> bool:
         others = cast("set[Connection]", self.connections)
         while len(others) >= CONNECTIONS_MAX:
-            idle = [other for other in others if not other.busy]
-            if not idle:
+            by_age = sorted(others, key=lambda other: other._idle_since)
+            longest = next((other for other in by_age if other.idle), None)
+            if longest is None:
                 return False
-            longest = min(idle, key=lambda other: other._idle_since)
             others.discard(longest)  # At once: more may come before it is lost.
             longest.transport.abort()
         return True
 
-    def data_received(self, data: bytes) -> None:
+    def _has_unread(self) -> bool:
+        """Whether the client has sent something that was not read yet, as those have that came
+        in a burst. Closed now, their systems would take it for a broken connection."""
         if self.transport.is_closing():
+            return False
+        try:
+            with self.transport.get_extra_info("socket").dup() as sock:
+                return bool(sock.recv(1, socket.MSG_PEEK))
+        except OSError:  # Nothing there, or nobody.
+            return False
+
+    def _part(self, refusal: Refusal | None) -> None:
+        """Answers, if there is something to be said, and closes once the client does: were it
+        closed before all was read, the client's system might drop the answer (RFC 9112, 9.6)."""
+        self._parting = True
+        self._stop_expecting()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if refusal is not None:
+            self.transport.write(_last_words(refusal))
+        self.transport.write_eof()
+        self.loop.call_later(PARTING_SECONDS_MAX, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._parting or self.transport.is_closing():
             return
         super().data_received(data)
         if self.busy:
             self._stop_expecting()
-        elif self._clock is None:
+        elif self._clock is None and not self._parting:
             self._expect_head()
+
+    def send_400_response(self, _: str) -> None:
+        """Ends the connection of what is no HTTP. Nothing is said where an answer has begun."""
+        unanswered = self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE)
+        self._part(Refusal(400, "this is not HTTP/1.1") if unanswered else None)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -94,6 +150,7 @@ class Connection(H11Protocol):
             self.loop.call_later(WRITE_SECONDS_MAX, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._turned_away.discard(self)
         self._stop_expecting()
         self.resume_writing()
         super().connection_lost(exc)
@@ -108,6 +165,13 @@ class Connection(H11Protocol):
             self._write_clock = None
         if self.flow is not None:
             super().resume_writing()
+
+    def shutdown(self) -> None:
+        """Ends what has no request; one that is still on its way in would find the line closed."""
+        if self.busy and self.cycle.more_body:
+            self._part(come_back("the server is stopping"))
+        elif not self._parting:
+            super().shutdown()
 
     def timeout_keep_alive_handler(self) -> None:
         if self.transport.get_write_buffer_size():

@@ -1,6 +1,7 @@
 """What is refused, how, and that the next good call is served."""
 
 import json
+import signal
 
 import pytest
 
@@ -8,6 +9,7 @@ from hadano import wire
 from hadano.web import door
 from tests.web.web import FAKE, REAL, Server, begin, dashed, finish, post, received
 from tests.wire.process import call, enveloped, initialize
+from tests.wire.test_streams import posix
 
 STATUS = call(1, "db_status")
 ECHO = enveloped(call(1, "echo", text="hello"))
@@ -157,94 +159,84 @@ MALFORMED = [
 def test_malformed_http_is_400_and_the_end_of_the_connection(guarded, sent):
     sock = guarded.socket()
     sock.sendall(sent)
-    said = b"".join(received(sock))
-    assert said.startswith(b"HTTP/1.1 400 ")
+    head, _, body = b"".join(received(sock)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert is_a_refusal(head, body)
     assert is_served(guarded)
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"", wire.PARSE_ERROR),
-        (b"{", wire.PARSE_ERROR),
-        (b"\xff", wire.PARSE_ERROR),
-        (b"[" * 100_000, wire.PARSE_ERROR),
-        (b"[]", None),
-        (b"7", None),
-        (b'{"jsonrpc": "2.0", "id": 1}', None),
-        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', None),
-    ],
-)
+def is_a_refusal(head, body):
+    """Whether a refusal has the one shape that all have, and nothing of what was sent."""
+    answer = json.loads(body)
+    assert b"content-type: application/json" in head.lower()
+    assert answer.keys() == {"jsonrpc", "id", "error"}
+    assert answer["error"].keys() == {"code", "message"}
+    return answer["id"] is None and b"secret" not in head + body
+
+
+REFUSED = {
+    "nothing": (400, b"", {}),
+    "no JSON": (400, b'{"secret"', {}),
+    "no message": (400, b'{"secret": 1}', {}),
+    "a response": (400, b'{"jsonrpc": "2.0", "id": 1, "result": {"secret": 1}}', {}),
+    "an error": (400, b'{"jsonrpc": "2.0", "id": 1, "error": {"secret": 1}}', {}),
+    "a batch": (400, b'["secret"]', {}),
+    "a type that is another": (400, json.dumps(STATUS).encode(), {"content-type": "text/secret"}),
+    "an answer that is another": (406, json.dumps(STATUS).encode(), {"accept": "text/secret"}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_a_message_that_is_none_is_400_and_a_json_rpc_error(guarded, body, code, version):
-    reply = guarded.post(body, mcp_protocol_version=version, **BEARER)
-    assert (reply.status, "error" in reply.json) == (400, True)
-    if code is not None:
-        assert reply.json["error"]["code"] == code
+def test_what_is_no_message_or_cannot_be_answered_is_refused_in_one_shape(guarded, name, version):
+    expected, body, headers = REFUSED[name]
+    connection = guarded.connect()
+    given = {"content-type": "application/json", "accept": "application/json"}
+    given |= {"mcp-protocol-version": version} | BEARER | headers
+    connection.request("POST", "/mcp", body, given)
+    answer = connection.getresponse()
+    assert answer.status == expected
+    assert is_a_refusal(answer.headers.as_bytes(), answer.read())
     assert is_served(guarded)
 
 
-SURROGATE = json.dumps(call(1, "db_status", secret="\ud800")).encode()
-NO_OBJECT = json.dumps(STATUS | {"params": "secret"}).encode()
-DEEP = json.dumps(call(1, "db_status", secret="X")).replace('"X"', "[" * 990 + "]" * 990).encode()
+def test_there_is_no_session_to_end_in_the_envelopes_era(guarded):
+    connection = guarded.connect()
+    headers = BEARER | {"mcp-protocol-version": "2026-07-28", "mcp-session-id": "secret"}
+    connection.request("DELETE", "/mcp", headers=headers)
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    assert is_a_refusal(answer.headers.as_bytes(), answer.read())
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "beginning"),
-    [
-        (b'{"secret"', wire.PARSE_ERROR, "Parse error"),
-        (SURROGATE, wire.PARSE_ERROR, "Parse error"),
-        (DEEP, wire.PARSE_ERROR, "Parse error"),
-        (json.dumps([STATUS, STATUS]).encode(), wire.INVALID_PARAMS, "Validation error"),
-        (b'{"jsonrpc": "2.0", "id": 1, "secret": 1}', wire.INVALID_PARAMS, "Validation error"),
-        (NO_OBJECT, wire.INVALID_PARAMS, "Validation error"),
-    ],
-)
-def test_what_the_sdk_cannot_take_is_refused_in_our_words(guarded, body, code, beginning):
-    session = guarded.open_session(**BEARER)
-    reply = guarded.post(body, mcp_session_id=session, **BEARER)
-    error = {"code": code, "message": door._OUR_WORDS[beginning]}
-    assert (reply.status, reply.json) == (400, {"jsonrpc": "2.0", "id": None, "error": error})
+def smuggled(server, lengths, body):
+    """What a request is answered whose body ends in one of two places, and one behind it."""
+    head = f"POST /mcp HTTP/1.1\r\nhost: localhost:{server.port}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in (BEARER | lengths).items())
+    sock = server.socket()
+    sock.sendall(head.encode() + b"\r\n" + body)
+    return b"".join(received(sock))
 
 
-def test_arguments_that_are_no_object_are_a_json_rpc_error(guarded):
-    message = enveloped(STATUS)
-    message["params"]["arguments"] = []
-    assert guarded.post(message, **BEARER).json["error"]["code"] == wire.INVALID_PARAMS
-
-
-@pytest.mark.parametrize(
-    "spelled",
-    [
-        lambda text: text.replace('"LIMIT"', "NaN").encode(),
-        lambda text: text.replace('"LIMIT"', "1e999").encode(),
-        lambda text: text.replace('"LIMIT"', "7" * 5_000).encode(),
-        lambda text: text.replace("LIMIT", "\\ud800").encode(),
-        lambda text: text.encode("utf-16"),
-    ],
-    ids=["NaN", "infinity", "digits", "surrogate", "UTF-16"],
-)
-def test_json_that_is_read_in_two_ways_is_refused_by_somebody(guarded, spelled):
-    message = call(1, "search_documents", query="q", top_k="LIMIT")
-    modern = enveloped(message)
-    headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call"}
-    headers |= {"mcp_name": "search_documents"} | BEARER
-    session = guarded.open_session(**BEARER)
-    for reply in (
-        guarded.post(spelled(json.dumps(modern)), **headers),
-        guarded.post(spelled(json.dumps(message)), mcp_session_id=session, **BEARER),
-    ):
-        answer = reply.json
-        if "result" in answer:
-            assert answer["result"]["structuredContent"]["error"]["code"] == "E_VALIDATION"
-        else:
-            assert answer["error"]["code"] in (wire.PARSE_ERROR, wire.INVALID_PARAMS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_message_with_two_lengths_is_refused_and_nothing_behind_it_is_read(guarded, order):
+    lengths = {"content-length": "5", "transfer-encoding": "chunked"}
+    behind = f"GET /secret HTTP/1.1\r\nhost: localhost:{guarded.port}\r\n\r\n".encode()
+    said = smuggled(guarded, dict(list(lengths.items())[::order]), b"0\r\n\r\n" + behind)
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in head.lower()
+    assert is_a_refusal(head, body)
     assert is_served(guarded)
 
 
 def test_a_call_without_a_session_or_in_one_that_is_none_is_refused(guarded):
-    assert guarded.post(STATUS, **BEARER).status == 400
-    assert guarded.post(STATUS, mcp_session_id="0" * 32, **BEARER).status == 404
+    nowhere = guarded.post(STATUS, **BEARER)
+    unknown = guarded.post(STATUS, mcp_session_id="0" * 32, **BEARER)
+    assert (nowhere.status, unknown.status) == (400, 404)
+    for reply in (nowhere, unknown):
+        assert reply.json["error"]["code"] == wire.INVALID_REQUEST
+        assert "mcp-session-id" not in reply.headers
     assert is_served(guarded)
 
 
@@ -350,11 +342,46 @@ def test_the_connection_that_is_idle_longest_makes_room(small):
     assert post(kept, ECHO).status == 200
 
 
+def test_an_answer_on_its_way_is_not_cut_for_a_newcomer(small):
+    reading = small.connect()
+    begin(reading, enveloped(call(1, "echo", text="x" * 6_000_000)))
+    answer = reading.getresponse()
+    for _ in range(6):
+        assert post(small.connect(), ECHO).status == 200
+    assert len(answer.read()) > 12_000_000
+
+
+@posix
+def test_in_a_burst_everybody_is_answered(small):
+    """Stopped, the server finds all of them at once, more than it has room for."""
+    small.signal(signal.SIGSTOP)
+    connections = [small.connect() for _ in range(30)]
+    for connection in connections:
+        begin(connection, ECHO)
+    small.signal(signal.SIGCONT)
+    statuses = [finish(connection).status for connection in connections]
+    assert set(statuses) == {200, 503}
+    assert post(small.connect(), ECHO).status == 200
+
+
 def test_where_every_connection_is_busy_a_further_one_is_told_to_come_back(small):
     for sock in [small.socket() for _ in range(3)]:
         head = (HEAD % small.port).replace(b"content", b"expect: 100-continue\r\ncontent")
         sock.sendall(head)
         assert b"100" in sock.recv(100)
     said = b"".join(received(small.socket()))
-    assert b" 503 " in said
-    assert b"retry-after: 1" in said
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b" 503 " in head
+    assert b"retry-after: 1" in head
+    assert is_a_refusal(head, body)
+
+
+def test_what_is_no_http_behind_a_refusal_ends_the_connection_in_silence():
+    with Server(*FAKE) as server:
+        sock = server.socket()
+        sock.sendall(b"POST /mcp HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 421 ")
+        sock.sendall(b"no number\r\n")
+        assert b"HTTP/1.1" not in b"".join(received(sock))
+        server.signal(15)
+        assert server.finish()[2].strip() == "closed"
