@@ -2,7 +2,7 @@
 
 They come from the npm registry, so these tests run where they have been installed:
 
-    npm ci --prefix tests/clients
+    npm install --prefix tests/clients
     python -m pytest -s tests/clients
 """
 
@@ -24,7 +24,7 @@ SERVER = (sys.executable, "-m", "hadano.server")
 TOKEN = "t" * 43
 
 pytestmark = pytest.mark.skipif(
-    not MODULES.exists(), reason="needs `npm ci --prefix tests/clients`"
+    not MODULES.exists(), reason="needs `npm install --prefix tests/clients`"
 )
 
 
