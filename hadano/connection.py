@@ -40,6 +40,9 @@ _FLAGS: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 #: How long until a lock is asked for again where SQLite does not wait for it.
 _AGAIN_SECONDS: Final = 0.005
 
+#: How many of SQLite's steps go by until a check asks whether it is to end: some milliseconds.
+_STEPS_UNTIL_ASKED: Final = 10_000
+
 #: SQLite's failures in the contract's codes. The first class that fits speaks.
 _FAILURES: Final = (
     (apsw.InterruptError, Code.TIMEOUT, "the call was cut short and undone"),
@@ -103,7 +106,8 @@ class Connection:
         self._copier: apsw.Connection | None = None
         self._patience_ms = limits.BUSY_MS_MAX
         try:
-            self._db = apsw.Connection(path, flags=_reading_flags(path) if reading else _FLAGS)
+            self._flags = _reading_flags(path) if reading else _FLAGS
+            self._db = apsw.Connection(path, flags=self._flags)
             self._db.set_busy_timeout(limits.BUSY_MS_MAX)
             version = self._recognised()
             if reading:
@@ -182,21 +186,26 @@ class Connection:
                 self._db.pragma("user_version", schema.VERSION)
 
     def structure_holds(self) -> bool:
-        """Whether every b-tree of the file is well formed: pages, cells, order, overflow chains.
+        """Whether every page of the file has its place, and but one: in a b-tree that is well
+        formed (pages, cells, order, overflow chains), or in the list of those that are free. A page
+        that were in both would be overwritten by the next document.
 
-        Table by table, for a check of the whole would also have FTS5 read its index to the end.
+        Asked of a connection that has no virtual tables: to check the whole file, SQLite would
+        also have FTS5 read its index to the end.
         """
         if self._outdated:
             return False
+        self._go_on()
         try:
-            tables = [name for (name,) in self.rows(schema.B_TREES)]
-            return all(
-                self.rows(f"PRAGMA quick_check({_quoted(table)})") == [("ok",)] for table in tables
-            )
-        except HadanoError as error:
-            if error.code is not Code.INTEGRITY:
-                raise
+            with closing(apsw.Connection(self.path, flags=self._flags)) as db:
+                db.set_busy_timeout(limits.BUSY_MS_MAX)
+                db.drop_modules(None)
+                db.set_progress_handler(lambda: self._stopped is not None, _STEPS_UNTIL_ASKED)
+                return db.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+        except apsw.CorruptError:
             return False
+        except apsw.Error as error:
+            raise translated(error) from error
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -612,10 +621,6 @@ def _check_known(version: int) -> None:
             f"the database has schema version {version}, made by a newer Hadano; "
             f"this one knows versions up to {schema.VERSION}",
         )
-
-
-def _quoted(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"
 
 
 def _failure(code: int) -> apsw.Error:

@@ -158,6 +158,3 @@ TAKE_SNAPSHOT: Final = "SELECT 1 FROM sqlite_schema"
 ASK_FOR_CHORE: Final = (
     "INSERT INTO chores(name, asked) VALUES(?, 1) ON CONFLICT(name) DO UPDATE SET asked = asked + 1"
 )
-
-#: The tables with a b-tree of their own, FTS5's and vec0's shadow tables among them.
-B_TREES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"

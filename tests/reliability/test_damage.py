@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from hadano import connection
 from hadano.connection import Connection
 from hadano.errors import HadanoError
 from hadano.rebuild import rebuild
 from tests.doors import kit
 from tests.reliability.mixed import WORDS
-from tests.reliability.pages import FREE_LEAF, FREE_TRUNK, KINDS, OVERFLOW, Pages
+from tests.reliability.pages import FREE_LEAF, FREE_TRUNK, KINDS, LEAF_TABLE, OVERFLOW, Pages
 from tests.reliability.sound import State, quiet, state_of
 from tests.tools.store import Store, altered
 
@@ -66,6 +67,12 @@ def flip(path: Path, at: int, count: int = 1) -> None:
         old = file.read(count)
         file.seek(at)
         file.write(bytes(byte ^ 0xFF for byte in old))
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
 
 
 def said(path: Path) -> str:
@@ -142,6 +149,51 @@ def test_two_pages_in_each_others_place_fail_the_file(path, one, other) -> None:
     data[a], data[b] = data[b], data[a]
     path.write_bytes(data)
     assert said(path) == "failed"
+
+
+#: What a broken list of free pages says: in the file's header or in the list's own first page, at
+#: which byte, and what number; that of a page that is in use is looked up.
+PAST_THE_END, IN_USE = 9_999_999, -1
+FREELISTS = {
+    "header, a wrong count": (36, 1),
+    "header, no pages at all": (36, 0),
+    "header, a first page past the end": (32, PAST_THE_END),
+    "header, a first page that is in use": (32, IN_USE),
+    "header, no first page": (32, 0),
+    "trunk, a next page past the end": (0, PAST_THE_END),
+    "trunk, more pages than it has room for": (4, 0xFFFFFFFF),
+    "trunk, fewer pages than are free": (4, 1),
+    "trunk, a page past the end": (8, PAST_THE_END),
+    "trunk, a page that is in use": (8, IN_USE),
+}
+
+
+@pytest.mark.parametrize("what", FREELISTS)
+def test_a_broken_list_of_free_pages_fails_the_file(whole, path, what) -> None:
+    """Else a document is written over one that is there, or every store meets the damage anew."""
+    pages = Pages(whole.read_bytes())
+    at, number = FREELISTS[what]
+    if what.startswith("trunk"):
+        at += pages.start(pages.pages_of(FREE_TRUNK)[0])
+    if number == IN_USE:
+        number = pages.pages_of(KINDS[LEAF_TABLE])[-1]
+    overwrite(path, at, number.to_bytes(4, "big"))
+    assert said(path) == "failed"
+
+
+@pytest.mark.parametrize("pages", [1, PAST_THE_END])
+def test_a_file_that_counts_its_pages_wrong_is_failed_or_not_opened(path, pages) -> None:
+    overwrite(path, 28, pages.to_bytes(4, "big"))
+    assert said(path) in ("failed", "not opened: the database is damaged")
+
+
+def test_a_check_ends_when_its_connection_is_stopped(path, monkeypatch) -> None:
+    monkeypatch.setattr(connection, "_STEPS_UNTIL_ASKED", 1)
+    with closing(Connection(str(path))) as db:
+        monkeypatch.setattr(db, "_go_on", lambda: db.stop("closing"))
+        with pytest.raises(HadanoError) as refused:
+            db.structure_holds()
+    assert refused.value.code == "E_TIMEOUT"
 
 
 @pytest.mark.parametrize("share", [0.0001, 0.02, 0.3, 0.7, 0.99])
