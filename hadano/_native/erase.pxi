@@ -456,8 +456,6 @@ cdef class Eraser(Snapshot):
         """Take the rows out of the doclists of some terms, leaf by leaf; END: of all."""
         cdef int code
         while self.key_at < n:
-            if self.cancelled:
-                return CANCELLED
             if self.leaves_left == 0:
                 return MORE
             code = MORE
@@ -520,7 +518,6 @@ cdef class Eraser(Snapshot):
         cdef size_t first = self.key_at
         cdef size_t last = first + 1
         cdef int code
-        self.leaves_left -= 1
         self.last_met = False
         code = self.find_leaf(segment, &keys[first])
         if code == MORE:
@@ -694,9 +691,6 @@ cdef class Eraser(Snapshot):
         """Take the rows out of a doclist on leaves after the one on which it begins."""
         cdef int code
         while self.further and self.leaves_left:
-            if self.cancelled:
-                return CANCELLED
-            self.leaves_left -= 1
             code = self.read_sheet(segment, self.further)
             if code == MORE:
                 code = self.begin_draft()
@@ -942,10 +936,17 @@ cdef class Eraser(Snapshot):
     # Sheets and drafts.
 
     cdef int read_sheet(self, Segment *segment, int64_t page) noexcept nogil:
+        """Read a leaf, unless the call has been cut short, and count it to the step: what a doclist
+        of many leaves takes beyond a step shortens none, but is no part of the next.
+        """
         cdef Sheet *sheet = &self.sheet
         cdef const uint8_t *at
         cdef uint64_t value = 0
-        cdef int code = self.read_record_into_sheet((segment.id << SEGMENT_SHIFT) + page)
+        cdef int code
+        if self.cancelled:
+            return CANCELLED
+        self.leaves_left -= self.leaves_left > 0
+        code = self.read_record_into_sheet((segment.id << SEGMENT_SHIFT) + page)
         if code != MORE:
             return code
         if sheet.total < PAGE_HEADER or sheet.total > LEAF_BYTES_MAX:

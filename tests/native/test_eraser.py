@@ -259,11 +259,37 @@ def test_an_erasure_that_is_cancelled_ends_and_can_be_undone() -> None:
         assert erase(db, range(1, 60)) == 0
 
 
-def test_a_long_doclist_is_erased_in_steps_of_some_hundred_leaves() -> None:
+def of_long_position_lists() -> apsw.Connection:
+    """A store of three chunks, each with the same two trigrams on some hundred leaves."""
     db = fresh(pgsz=64, automerge=0)
     mark_as_erased_from(db)
     for _ in range(3):
         take(db, ("add", "", ["ab" * 30_000]))
+    return db
+
+
+def test_an_erasure_that_is_cancelled_reads_no_further_leaf() -> None:
+    """However many a doclist has to be gone through for one row."""
+    db = of_long_position_lists()
+    tell(db, "optimize", 0)
+    done: list[None] = []
+    with db, closing(Eraser(db)) as eraser:
+        eraser.begin([3])
+
+        def count() -> bool:
+            eraser.cancel()
+            done.append(None)
+            return False
+
+        db.set_progress_handler(count, 1)
+        with pytest.raises(Cancelled):
+            eraser.step()
+        db.set_progress_handler(None)
+    assert 0 < len(done) < 100
+
+
+def test_a_long_doclist_is_erased_in_steps_of_some_hundred_leaves() -> None:
+    db = of_long_position_lists()
     leaves = len(pages(db))
     assert leaves > 2_000
     rows = [row for (row,) in db.execute("SELECT id FROM chunks")]
