@@ -356,35 +356,36 @@ class Connection:
             raise translated(error) from error
 
     def erase_from_index(
-        self, rows: Iterable[int], *, terms: int = sys.maxsize, seconds: float = math.inf
+        self, rows: Iterable[int], *, leaves: int = sys.maxsize, seconds: float = math.inf
     ) -> bool:
         """Overwrites all that the full-text index has of these chunks, whose rows in the view
         `chunks_indexed` are still there, and all terms that only they had. Inside `change` only.
 
-        False, and nothing done, where they have more than so many terms or it takes longer than so
-        many seconds. E_INTEGRITY where the index breaks its own format or has not all that is in
+        False, and nothing done, where they have more than so many terms and those lie on more
+        leaves of it than that, or it takes longer than so many seconds. E_INTEGRITY where the index breaks its own format or has not all that is in
         the chunks.
         """
         deadline = time.monotonic() + seconds
         # FTS5 writes down what it has gathered when a savepoint opens.
         self.run("SAVEPOINT erasing")
         with self._core_failures():
-            done = self._erased(rows, terms, deadline)
+            done = self._erased(rows, leaves, deadline)
         if not done:
             self.run("ROLLBACK TO erasing")
         self.run("RELEASE erasing")
         return done
 
-    def _erased(self, rows: Iterable[int], terms: int, deadline: float) -> bool:
+    def _erased(self, rows: Iterable[int], leaves: int, deadline: float) -> bool:
         if self._eraser is None:
             self._load_extension(LIBRARY, ENTRY_POINT)
             self._eraser = Eraser(self._db)
-        if not self._eraser.begin(rows, terms):
-            return False
+        self._eraser.begin(rows, leaves)
         while time.monotonic() < deadline:
             self._go_on()
             if self._eraser.step():
                 continue
+            if self._eraser.too_many:
+                return False
             if self._eraser.lacking:
                 raise HadanoError(Code.INTEGRITY, "the database is damaged")
             return True

@@ -331,7 +331,7 @@ def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
     _note_erasures(db)
     if db.erase_from_index(
         chunks,
-        terms=limits.ERASE_AT_ONCE_TERMS_MAX,
+        leaves=limits.ERASE_AT_ONCE_LEAVES_MAX,
         seconds=limits.ERASE_AT_ONCE_MS_MAX / 1000,
     ):
         return True

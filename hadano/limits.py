@@ -41,10 +41,11 @@ CALL_MS_MAX: Final = 2_000
 BUSY_MS_MAX: Final = 5_000
 
 # Ours, not the contract's.
-#: Documents of up to so many distinct trigrams are overwritten in the full-text index within the
-#: call, and so is every document of up to 32 KiB: each trigram is a page to be written, some 15 µs
-#: and 4 KiB of log. Larger ones leave delete markers that background merging then removes.
-ERASE_AT_ONCE_TERMS_MAX: Final = 40_000
+#: Documents of up to so many distinct trigrams, and those whose trigrams lie on up to so many pages
+#: of the full-text index, are overwritten in it within the call, and so is every document of up to
+#: 32 KiB: each page that is written takes some 15 µs and 4 KiB of log. Others leave delete markers
+#: that background merging then removes.
+ERASE_AT_ONCE_LEAVES_MAX: Final = 40_000
 #: Of a call's time, what that may take before it is undone and left to the background.
 ERASE_AT_ONCE_MS_MAX: Final = 1_000
 #: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.

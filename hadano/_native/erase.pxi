@@ -138,13 +138,16 @@ cdef class Eraser(Snapshot):
     cdef size_t rows_n
     cdef Key *keys
     cdef size_t keys_n
-    cdef size_t terms_max
+    # How many leaves may be gone through for more terms than that, and may be gone through yet.
+    cdef size_t leaves_max
+    cdef size_t leaves_spare
     # A hash of them while they are gathered: a key's place, from 1 on; and its last row.
     cdef uint32_t *slots
     cdef size_t slots_n
     cdef uint32_t *last_row
     cdef Key *edges
     cdef size_t edges_n
+    cdef readonly bint too_many
     # Postings that are to be found, and that have been.
     cdef size_t wanted
     cdef size_t found
@@ -205,9 +208,9 @@ cdef class Eraser(Snapshot):
             self.writing[i] = NULL
         Snapshot.close(self)
 
-    def begin(self, rows, size_t terms_max=1 << 31) -> bool:
-        """Set out to take rows out of the index; False, and nothing begun, where they have more
-        than so many terms.
+    def begin(self, rows, size_t leaves_max=1 << 31) -> None:
+        """Set out to take rows out of the index, unless they have more than so many terms and those
+        lie on more leaves than that: `too_many`, at a step.
 
         Must be called inside an open transaction that writes (else ValueError), while the view
         still tells what is indexed of the rows and FTS5 holds nothing back. Raises DamagedIndex,
@@ -217,33 +220,34 @@ cdef class Eraser(Snapshot):
         cdef int code
         self.need_transaction()
         self.note_rows(sorted(set(rows)))
-        self.terms_max = terms_max
+        self.leaves_max = self.leaves_spare = leaves_max
+        self.too_many = False
         self.read_record(STRUCTURE_RECORD, structure)
         self.complain(self.load_structure(structure, len(structure)))
         with nogil:
             code = self.gather_keys()
             if code == MORE:
                 code = self.clear_leftovers()
-        self.complain(MORE if code == END else code)
+        self.complain(code)
         self.turn = EDGES
         self.segment_at = 0
         self.key_at = self.before = 0
         self.further = 0
-        return code != END
 
     def step(self) -> bool:
         """Erase some more, of some hundred leaves; whether anything is left.
 
         Once nothing is, each row is out of the index with its postings, its sizes and its part in
-        the averages, and every term that only they had is. Until then, and after an exception, the
-        index is neither one thing nor the other, and the transaction must not be committed.
+        the averages, and every term that only they had is. Until then, after an exception, and when
+        they are `too_many`, the index is neither one thing nor the other, and the transaction must
+        not be committed.
         """
         cdef int code
         self.need_transaction()
         with nogil:
             code = self.erase_some()
         self.complain(MORE if code == END else code)
-        if code == END:
+        if code == END and not self.too_many:
             self.uncount_rows()
         return code != END
 
@@ -277,7 +281,7 @@ cdef class Eraser(Snapshot):
     # Terms.
 
     cdef int gather_keys(self) noexcept nogil:
-        """Find the terms of all rows in their texts; END: they are too many."""
+        """Find the terms of all rows in their texts."""
         cdef size_t i
         cdef int code = self.make_slots(SLOTS_MIN)
         for i in range(self.rows_n):
@@ -336,13 +340,11 @@ cdef class Eraser(Snapshot):
         return MORE
 
     cdef int note_key(self, const Key *key, uint32_t row) noexcept nogil:
-        """Add a key of a row to those known, once; END: they are too many."""
+        """Add a key of a row to those known, once."""
         cdef size_t slot = self.slot_of(key)
         cdef size_t i = self.slots[slot]
         cdef int code
         if i == 0:
-            if self.keys_n == self.terms_max:
-                return END
             self.keys[self.keys_n] = key[0]
             self.last_row[self.keys_n] = 0
             self.keys_n += 1
@@ -434,6 +436,8 @@ cdef class Eraser(Snapshot):
             if self.segment_at == self.segments_n:
                 self.turn = ALL_KEYS if self.turn != ALL_KEYS else NOTHING
                 self.segment_at = 0
+                if not self.spare(0, self.segments_n):
+                    return END
                 continue
             segment = &self.segments[self.segment_at]
             if self.turn == EDGES:
@@ -445,12 +449,24 @@ cdef class Eraser(Snapshot):
             self.key_at = 0
             if self.turn == EDGES and self.found > self.before:
                 self.turn = KEYS
+                if not self.spare(self.segment_at, self.segment_at + 1):
+                    return END
                 continue
             if self.turn == KEYS:
                 self.turn = EDGES
             self.segment_at += 1
             self.before = self.found
         return END
+
+    cdef bint spare(self, int i, int stop) noexcept nogil:
+        """Whether all terms may be looked for in some segments: each is on a leaf there, or none.
+        """
+        cdef size_t leaves
+        for i in range(i, stop):
+            leaves = min(self.keys_n, <size_t>(self.segments[i].last - self.segments[i].first + 1))
+            self.too_many |= self.keys_n > self.leaves_max and leaves > self.leaves_spare
+            self.leaves_spare -= min(leaves, self.leaves_spare)
+        return not self.too_many
 
     cdef int erase_terms(self, Segment *segment, Key *keys, size_t n) noexcept nogil:
         """Take the rows out of the doclists of some terms, leaf by leaf; END: of all."""
@@ -936,8 +952,8 @@ cdef class Eraser(Snapshot):
     # Sheets and drafts.
 
     cdef int read_sheet(self, Segment *segment, int64_t page) noexcept nogil:
-        """Read a leaf, unless the call has been cut short, and count it to the step: what a doclist
-        of many leaves takes beyond a step shortens none, but is no part of the next.
+        """Read a leaf, unless the call has been cut short, and count it to the step, which may go
+        beyond its number where a doclist has to be looked through.
         """
         cdef Sheet *sheet = &self.sheet
         cdef const uint8_t *at

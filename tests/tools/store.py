@@ -35,7 +35,7 @@ REQUEST_ID = re.compile("[0-9a-f]{32}")
 def no_erasing_at_once() -> Iterator[None]:
     """Every document that goes inside is too large to be overwritten in the index at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "ERASE_AT_ONCE_TERMS_MAX", 0)
+        patch.setattr(limits, "ERASE_AT_ONCE_LEAVES_MAX", 0)
         yield
 
 

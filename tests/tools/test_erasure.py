@@ -145,17 +145,19 @@ def test_a_replaced_title_is_erased_too(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms_max", "milliseconds"), [(4_000, 60_000), (1_000, 60_000), (4_000, 0)]
+    ("leaves_max", "milliseconds", "at_once"),
+    [(4_000, 60_000, True), (100, 60_000, True), (2, 60_000, False), (4_000, 0, False)],
+    ids=["few terms", "many terms on few leaves", "many terms on many leaves", "no time"],
 )
 def test_a_document_too_large_to_be_erased_at_once_is_erased_soon(
-    store: Store, monkeypatch, terms_max, milliseconds
+    store: Store, monkeypatch, leaves_max, milliseconds, at_once
 ) -> None:
-    monkeypatch.setattr(limits, "ERASE_AT_ONCE_TERMS_MAX", terms_max)
+    monkeypatch.setattr(limits, "ERASE_AT_ONCE_LEAVES_MAX", leaves_max)
     monkeypatch.setattr(limits, "ERASE_AT_ONCE_MS_MAX", milliseconds)
     fill(store, 5)
     text = chance_text(1, 3_000)
     store.put(text, id="gone")
-    at_once = len(trigrams(text)) < terms_max and milliseconds > 0
+    assert 1_000 < len(trigrams(text)) < 4_000
     assert store.ask("delete_document", id="gone")["erased"] is at_once
     if not at_once:
         merged_and_gone(store, text)
