@@ -167,10 +167,7 @@ class Connection:
         that could destroy what can still be saved."""
         if version and not self.structure_holds():
             return False
-        try:
-            self._migrate()
-        except apsw.CorruptError:  # The check does not look at free pages.
-            return False
+        self._migrate()
         return True
 
     def _migrate(self) -> None:
@@ -362,8 +359,8 @@ class Connection:
         `chunks_indexed` are still there, and all terms that only they had. Inside `change` only.
 
         False, and nothing done, where they have more than so many terms and those lie on more
-        leaves of it than that, or it takes longer than so many seconds. E_INTEGRITY where the index breaks its own format or has not all that is in
-        the chunks.
+        leaves of it than that, or it takes longer than so many seconds. E_INTEGRITY where the index
+        breaks its own format or has not all that is in the chunks.
         """
         deadline = time.monotonic() + seconds
         # FTS5 writes down what it has gathered when a savepoint opens.
