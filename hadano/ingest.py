@@ -138,8 +138,8 @@ def erase_owed(db: Connection, pages: int) -> Iterator[None]:
 
     The chore counts how often it was asked for: text deleted while the merge was under way may
     have missed it, and then it starts again. Between two steps the write lock is left alone for
-    half as long as a step takes: SQLite hands it to whoever asks first, and who waits for it asks
-    ten times a second at last.
+    half as long as a step takes: SQLite hands it to whoever asks first, and who waits for it pauses
+    between two tries.
     """
     while owed := db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,)):
         more = first = True

@@ -7,13 +7,15 @@ import string
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from hadano import chores, ingest, limits
-from hadano.errors import Code
+from hadano import chores, connection, ingest, limits
+from hadano.connection import Connection
+from hadano.errors import Code, HadanoError
 from tests.reliability.mixed import WORDS, Contents, applied, write
 from tests.reliability.sound import quiet, state_of
 from tests.tools.store import Neighbour, Store, no_erasing_at_once, until
@@ -145,6 +147,24 @@ def test_a_write_lock_held_for_30_seconds_holds_up_writes_alone(path) -> None:
         store.put("text", id="later")
         print(f"\n{refused} writes refused; slowest search and status {slowest * 1000:.0f} ms")
     assert "later" in state_of(path)
+
+
+def test_the_longer_a_lock_is_waited_for_the_sooner_it_is_asked_for_again(
+    path, monkeypatch
+) -> None:
+    """For five seconds in all, by a clock that pauses alone move on."""
+    pauses: list[float] = []
+    fake = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append)
+    with closing(Connection(str(path))) as db, Neighbour(path) as other:
+        other.run("BEGIN IMMEDIATE")
+        monkeypatch.setattr(connection, "time", fake)
+        with pytest.raises(HadanoError) as refused, db.change():
+            pass
+    assert refused.value.code == Code.TIMEOUT
+    assert sum(pauses) == pytest.approx(limits.BUSY_MS_MAX / 1000)
+    until_the_last = pauses[:-1]
+    assert until_the_last == sorted(until_the_last, reverse=True)
+    assert until_the_last[0] > until_the_last[-1]
 
 
 def wal_bytes(path: Path) -> int:

@@ -248,6 +248,19 @@ def test_a_cancelled_call_is_undone_and_the_next_one_runs(store: Store) -> None:
     assert store.put("text")
 
 
+def test_a_call_that_waits_for_a_lock_can_be_cancelled(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "CALL_MS_MAX", 600_000)
+    monkeypatch.setattr(limits, "BUSY_MS_MAX", 600_000)
+    answers = []
+    arguments = {"title": "t", "content": "c"}
+    with Store(tmp_path / "store.db") as store, Neighbour(store.path) as other:
+        other.run("BEGIN IMMEDIATE")
+        call = Thread(target=lambda: answers.append(store.refused("store_document", **arguments)))
+        call.start()
+        until(lambda: store.service.cancel() or call.join(0.001) or not call.is_alive())
+        assert answers == ["E_TIMEOUT"]
+
+
 def test_a_lock_that_outlasts_the_calls_time_is_a_timeout_and_is_logged_later(store: Store) -> None:
     with Neighbour(store.path) as other:
         other.run("BEGIN IMMEDIATE")

@@ -6,7 +6,6 @@ import re
 import apsw
 import pytest
 
-from hadano import limits
 from tests.tools.store import Store
 
 NOW = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -237,7 +236,6 @@ def test_the_connections_settings_are_those_of_the_contract(store: Store) -> Non
     pragma = store.service._db.value
     assert pragma("PRAGMA journal_mode") == "wal"
     assert pragma("PRAGMA foreign_keys") == 1
-    assert pragma("PRAGMA busy_timeout") in range(limits.BUSY_MS_MAX + 1)
     assert pragma("PRAGMA secure_delete") == 1
     assert pragma("SELECT v FROM chunks_fts_config WHERE k = 'secure-delete'") == 1
 
