@@ -13,6 +13,7 @@ Texts come from `hadano._bench.corpus`, the same for ever; each class builds its
 commit, in `setup_cache`. The sizes are classes and not parameters, so that a small one can be run
 without the large one being built.
 
-Three programs print a table each and are no part of asv: `spawn.py` of the start of a server,
-`notes.py` of searching and storing real notes, `vectors.py` of what vectors cost and find.
+Four programs print a table each and are no part of asv: `spawn.py` of the start of a server,
+`notes.py` of searching and storing real notes, `session.py` of both by turns, `vectors.py` of what
+vectors cost and find.
 """

@@ -234,7 +234,7 @@ def _print_stores(ours: Path, plain: Path, notes: list[Note]) -> None:
     """Notes of the same texts under new ids, one transaction each; into copies."""
     print(f"\nfile: {os.path.getsize(ours) / os.path.getsize(plain):.2f} times plain FTS5's")
     taken = random.Random(2).sample(notes, min(STORED, len(notes)))
-    with _copy(ours) as path, closing(Service(Settings(path=str(path)))) as service:
+    with copy(ours) as path, closing(Service(Settings(path=str(path)))) as service:
         hall = measure.Hall(service)
         measure.settle(hall)
         rows = iter(taken)
@@ -245,7 +245,7 @@ def _print_stores(ours: Path, plain: Path, notes: list[Note]) -> None:
             hall.call("store_document", arguments)
 
         print(f"{'store':18} {_row(store, [f'new {n}' for n in range(len(taken))])}")
-    with _copy(plain) as path, closing(sqlite3.connect(path, isolation_level=None)) as db:
+    with copy(plain) as path, closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = FULL")
         others = iter(taken)
 
@@ -257,7 +257,7 @@ def _print_stores(ours: Path, plain: Path, notes: list[Note]) -> None:
 
 
 @contextmanager
-def _copy(path: Path) -> Iterator[Path]:
+def copy(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         copy = Path(folder) / path.name
         copy.write_bytes(path.read_bytes())

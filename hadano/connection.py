@@ -309,6 +309,8 @@ class Connection:
     def _own_ranker(self) -> Ranker:
         if self._ranker is None:
             self._load_extension(LIBRARY, ENTRY_POINT)
+            if self._outdated:  # nobody writes to it any more
+                self._db.execute(schema.NOTHING_UNINDEXED)
             self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
         return self._ranker
 

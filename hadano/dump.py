@@ -314,7 +314,7 @@ def _finish(db: Connection, restored: Restored) -> None:
     start, does it."""
     with contextlib.suppress(HadanoError):
         if restored.replaced:
-            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.ERASE_PAGES)):
+            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.MERGE_PAGES)):
                 if db.wal_pages > limits.WAL_PAGES_MAX:
                     db.checkpoint(truncate=False)
         if db.vectors:

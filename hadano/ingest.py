@@ -142,21 +142,40 @@ def erase_owed(db: Connection, pages: int) -> Iterator[None]:
     between two tries.
     """
     while owed := db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,)):
-        more = first = True
-        while more:
-            began = time.monotonic()
-            with db.change(durable=False):
-                more = _erase_step(db, pages, first=first)
-            first, took = False, time.monotonic() - began
-            yield
-            time.sleep(took / 2)
+        yield from _merge_all(db, pages)
         with db.change():
             db.run(
                 "DELETE FROM chores WHERE name = ? AND asked = ?", (schema.CHORE_ERASE_INDEX, owed)
             )
 
 
-def _erase_step(db: Connection, pages: int, *, first: bool) -> bool:
+def merge_scattered(db: Connection, pages: int) -> Iterator[None]:
+    """Merges the index as `erase_owed` does, where it lies in many segments and they are not small
+    beside the largest: so a store that grows document by document is searched like one that was
+    restored, and what is merged again and again is in the end eight times what was written."""
+    leaves = [count for (count,) in db.rows(schema.LEAVES_BY_SEGMENT)]
+    small = sum(leaves) - max(leaves, default=0)
+    if (
+        len(leaves) >= limits.MERGE_SEGMENTS_MIN
+        and sum(leaves) >= limits.MERGE_LEAVES_MIN
+        and small * limits.MERGE_SHARE >= sum(leaves)
+    ):
+        yield from _merge_all(db, pages)
+
+
+def _merge_all(db: Connection, pages: int) -> Iterator[None]:
+    """Makes one segment of the index, `pages` pages and one transaction a step."""
+    more = first = True
+    while more:
+        began = time.monotonic()
+        with db.change(durable=False):
+            more = _merge_step(db, pages, first=first)
+        first, took = False, time.monotonic() - began
+        yield
+        time.sleep(took / 2)
+
+
+def _merge_step(db: Connection, pages: int, *, first: bool) -> bool:
     """Merges up to `pages` pages of the full-text index; True while there is more to merge.
 
     Once all segments are one, no delete marker and none of the text it stood for is left. FTS5
@@ -239,8 +258,9 @@ def _replace(
         _unindex(db, n)
         db.run("DELETE FROM chunks WHERE doc = ?", (n,))
     elif title_changed:
-        _note_erasures(db)
-        db.erase_from_index([_first_chunk(db, n)])
+        first = [_first_chunk(db, n)]
+        _note_unindexed(db, first)
+        db.erase_from_index(first)
     db.run(
         "UPDATE docs SET title_form = ?, content = ?, title = ?, tags = ?, sha256 = ?,"
         " created_at = ?, updated_at = ? WHERE n = ?",
@@ -328,7 +348,7 @@ _DELETE_ROWS = "DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_ea
 def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
     """Takes chunks out of the full-text index: overwrites what it has of them (True) or, where that
     is too much for a call, marks them as deleted and has that done later."""
-    _note_erasures(db)
+    _note_unindexed(db, chunks)
     if db.erase_from_index(
         chunks,
         leaves=limits.ERASE_AT_ONCE_LEAVES_MAX,
@@ -342,9 +362,12 @@ def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
     return False
 
 
-def _note_erasures(db: Connection) -> None:
-    """Has FTS5 note in the file that rows are overwritten in its index, for some of its rules are
-    laxer then. It does so when it overwrites one itself."""
+def _note_unindexed(db: Connection, chunks: list[int]) -> None:
+    """Notes in the file that these chunks are taken out of the full-text index; and for FTS5 that
+    rows are overwritten there, for some of its rules are laxer then. It does so when it overwrites
+    one itself."""
+    db.run_many(schema.LIST_UNINDEXED, [(chunk,) for chunk in chunks])
+    db.run(schema.SHORTEN_UNINDEXED)
     version = db.value("SELECT v FROM chunks_fts_config WHERE k = 'version'")
     if not isinstance(version, int):
         raise HadanoError(Code.INTEGRITY, "the database is damaged")

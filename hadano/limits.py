@@ -48,8 +48,13 @@ BUSY_MS_MAX: Final = 5_000
 ERASE_AT_ONCE_LEAVES_MAX: Final = 40_000
 #: Of a call's time, what that may take before it is undone and left to the background.
 ERASE_AT_ONCE_MS_MAX: Final = 1_000
-#: Pages of the index that one transaction of deferred erasure rewrites: some 20 ms.
-ERASE_PAGES: Final = 64
+#: Pages of the index that one transaction in the background rewrites: some 20 ms.
+MERGE_PAGES: Final = 64
+#: The index is merged into one segment in the background where it has so many, of so many leaves of
+#: 4 KiB together, and all but the largest are at least such a part of it.
+MERGE_SEGMENTS_MIN: Final = 4
+MERGE_LEAVES_MIN: Final = 1_000
+MERGE_SHARE: Final = 8
 #: No document within limits makes a longer line of JSON, on the wire, in a dump or in the audit
 #: log. JSON can spell one byte of UTF-8 with six (`\u0001`), and one codepoint with twelve (a pair
 #: of surrogates); another content's length is room for keys, white space and a protocol's envelope.
@@ -63,6 +68,8 @@ JSON_LINE_BYTES_MAX: Final = (
 )
 #: Audit rows that wait in memory for another process's write lock.
 AUDIT_WAITING_MAX: Final = 10_000
+#: Chunks taken out of the full-text index that the file remembers, for who has terms decoded.
+UNINDEXED_MAX: Final = 1_000
 #: Doclists that a connection keeps decoded between searches.
 RANKER_CACHE_BYTES_MAX: Final = 64 * 1_048_576
 #: A store of fewer chunks is not warmed: no first search in it takes a millisecond.

@@ -104,8 +104,17 @@ CREATE TABLE forgetting(
 ) STRICT;
 """
 
+#: Chunks of which something was taken out of the full-text index, the last of them: by these
+#: a connection knows what of its decoded terms is still true (`_native/changes.pxi`).
+_V3 = """
+CREATE TABLE chunks_unindexed(
+  n INTEGER PRIMARY KEY,
+  chunk INTEGER NOT NULL
+) STRICT;
+"""
+
 #: MIGRATIONS[v] takes a file from version v to v + 1; version 0 is an empty file.
-MIGRATIONS: Final = (_V1, _V2)
+MIGRATIONS: Final = (_V1, _V2, _V3)
 #: PRAGMA user_version of a file that they have brought up to date.
 VERSION: Final = len(MIGRATIONS)
 
@@ -158,3 +167,17 @@ TAKE_SNAPSHOT: Final = "SELECT 1 FROM sqlite_schema"
 ASK_FOR_CHORE: Final = (
     "INSERT INTO chores(name, asked) VALUES(?, 1) ON CONFLICT(name) DO UPDATE SET asked = asked + 1"
 )
+
+#: For a file of a schema that had no such list: an empty one, of this connection alone.
+NOTHING_UNINDEXED: Final = (
+    "CREATE TEMP TABLE IF NOT EXISTS chunks_unindexed(n INTEGER PRIMARY KEY, chunk INTEGER)"
+)
+#: The list of them keeps to its length; its numbers go on.
+LIST_UNINDEXED: Final = "INSERT INTO chunks_unindexed(chunk) VALUES(?)"
+SHORTEN_UNINDEXED: Final = (
+    "DELETE FROM chunks_unindexed"
+    f" WHERE n <= (SELECT max(n) FROM chunks_unindexed) - {limits.UNINDEXED_MAX}"
+)
+
+#: How large each segment of the full-text index is, counted in leaves on which a term begins.
+LEAVES_BY_SEGMENT: Final = "SELECT count(*) FROM chunks_fts_idx GROUP BY segid"

@@ -19,7 +19,6 @@ cdef enum:
     LEAVES_A_STEP = 256
     ROWS_A_STEP = 1024
     REPLACEMENT = 0xFFFD
-    COLUMNS = 3
 
 TEXTS = """
 SELECT v.*, s.sz FROM {chunks}_indexed AS v LEFT JOIN {index}_docsize AS s ON s.id = v.id
@@ -185,7 +184,7 @@ cdef class Agreement(Snapshot):
         return rows + [row for row in (self.unsized, self.highest) if row]
 
     cdef int begin(self) except -1:
-        cdef int64_t newest = self.newest()
+        cdef int64_t newest = self.number(self.statement[NEWEST])
         if newest < 0 or newest >= CHUNK_ID_MAX:
             raise DamagedIndex("a chunk id is out of range")
         self.complain(self.size_arrays(<size_t>newest + 1))

@@ -11,8 +11,8 @@ cdef class Decoded:
 
     Four bytes a posting: the low half of the row, and the count. Posting i belongs to the block
     of 1,024 rows b with start[b] <= i < start[b + 1]. `peak` is the most that a posting counts for
-    where rows are `average` tokens long, tf / (tf + norm); `segments_n` is how many segments of the
-    index it was decoded from.
+    where rows are `average` tokens long, tf / (tf + norm); `seen` is how many changes of the index
+    had been met when it was true, and `room` for how many postings there is room.
     """
 
     cdef uint32_t *start
@@ -20,16 +20,57 @@ cdef class Decoded:
     cdef uint16_t *count
     cdef size_t n
     cdef size_t blocks
-    cdef int segments_n
-    cdef float peak
+    cdef size_t room
+    cdef int64_t seen
+    cdef double peak
     cdef double average
 
     def __dealloc__(self):
         free(self.start)
 
 
+cdef bytes key_of(int kind, str text):
+    """What the index's terms begin with, or are one behind the other, where a term is found."""
+    cdef size_t n = len(text)
+    if kind == WORD:
+        if not 1 <= n <= 2:
+            raise ValueError("a word term has one or two codepoints")
+        text = f"\x1f{text}" if n == 2 else f"\x1f{text}\x1f"
+    elif kind == ANYWHERE:
+        if not 1 <= n <= 2:
+            raise ValueError("a term found anywhere has one or two codepoints")
+    elif n < 3:
+        raise ValueError("a substring term has three codepoints or more")
+    return b"0" + text.encode().lower()
+
+
+cdef inline size_t place_in(Decoded term, size_t block, uint16_t low) noexcept nogil:
+    """Where a row's posting is among those of its block, or is to be."""
+    cdef size_t at = term.start[block]
+    cdef size_t stop = term.start[block + 1]
+    cdef size_t middle
+    while at < stop:
+        middle = (at + stop) >> 1
+        if term.low[middle] < low:
+            at = middle + 1
+        else:
+            stop = middle
+    return at
+
+
+cdef void shift(Decoded term, size_t at, size_t block, int by) noexcept nogil:
+    """Make room for a posting of a block (1), or take it out (-1)."""
+    cdef size_t gone = by < 0
+    cdef size_t bytes = (term.n - at - gone) * sizeof(uint16_t)
+    memmove(term.low + at + (by > 0), term.low + at + gone, bytes)
+    memmove(term.count + at + (by > 0), term.count + at + gone, bytes)
+    term.n += by
+    for block in range(block + 1, term.blocks):
+        term.start[block] += by
+
+
 @cython.internal
-cdef class Vocabulary(Snapshot):
+cdef class Vocabulary(Changes):
     """Decoded terms, from the index or from the cache."""
 
     # The block that the term being packed has got to
@@ -39,16 +80,16 @@ cdef class Vocabulary(Snapshot):
         """The postings of one term, from the cache if they are in it."""
         cdef Decoded term = self.cache.pop((kind, text), None)
         cdef size_t bytes
-        if term is not None and self.is_short(term):
+        if term is not None:
             self.cache_used -= self.bytes_of(term)
-            term = self.lengthened(term, kind, text)
-            self.cache_used += self.bytes_of(term)
+            if not self.made_true(term, kind, text):
+                term = None
         if term is None:
             term = self.decoded(kind, text)
-            bytes = self.bytes_of(term)
-            if bytes > self.cache_room:
-                return term
-            self.cache_used += bytes
+        bytes = self.bytes_of(term)
+        if bytes > self.cache_room:
+            return term
+        self.cache_used += bytes
         self.cache[kind, text] = term
         self.make_room()
         return term
@@ -59,16 +100,20 @@ cdef class Vocabulary(Snapshot):
             self.cache_used -= self.bytes_of(<Decoded>self.cache.pop(oldest))
         return 0
 
-    cdef int take_over(self, dict cache) except -1:
-        """Keep the terms of another cache, as less recently used than those that are here."""
+    cdef int take_over(self, dict cache, dict places) except -1:
+        """Keep the terms of another cache, as less recently used than those that are here; in
+        `places`, how many changes had been met here when the other had met so many."""
         cdef dict held = self.cache
+        cdef Decoded term
         self.cache = {}
         self.cache_used = 0
-        for source in (cache, held):
-            for key, term in source.items():
-                if source is held or key not in held:
-                    self.cache[key] = term
-                    self.cache_used += self.bytes_of(<Decoded>term)
+        for key, term in cache.items():
+            if key not in held and places.get(term.seen, -1) >= 0:
+                term.seen = places[term.seen]
+                self.cache[key] = term
+        self.cache.update(held)
+        for term in self.cache.values():
+            self.cache_used += self.bytes_of(term)
         self.make_room()
         return 0
 
@@ -76,72 +121,95 @@ cdef class Vocabulary(Snapshot):
         cdef Decoded term = Decoded()
         self.block = 0
         self.complain(self.decode_into(term, kind, text))
+        term.seen = self.changes_end()
         return term
 
-    cdef bint is_short(self, Decoded term) noexcept:
-        """Whether rows have come since the term was decoded."""
-        return term.segments_n != self.segments_n or term.blocks != self.blocks()
+    cdef bint made_true(self, Decoded term, int kind, str text) except -1:
+        """Make a term that is kept true of the snapshot at hand; False: it cannot be."""
+        cdef bytes folded = key_of(kind, text)
+        cdef const uint8_t *sought = <const uint8_t *><const char *>folded + 1
+        cdef size_t n = len(folded) - 1
+        cdef uint32_t columns = WORDS if kind == WORD else TITLE_AND_TEXT
+        cdef Change *change
+        cdef int code = MORE
+        if term.seen == self.changes_end() and term.blocks == self.blocks():
+            return True
+        if term.seen < self.dropped:
+            return False
+        with nogil:
+            term.peak = self.peak_of(term)
+            term.average = self.average
+            while term.seen < self.changes_end() and code == MORE:
+                change = &self.changes[term.seen - self.dropped]
+                code = self.put(term, change.row, occurrences_in(change, sought, n, columns))
+                term.seen += 1
+            if code == MORE and term.blocks != self.blocks():
+                code = self.widen(term, term.n)
+        self.complain(code)
+        return True
 
-    cdef Decoded lengthened(self, Decoded term, int kind, str text):
-        """The term with what the segments that came since have of it: rows beyond its last."""
-        cdef Decoded whole = Decoded()
-        cdef Decoded tail
-        cdef int segments_n = self.segments_n
-        self.segments_n -= term.segments_n
-        try:
-            tail = self.decoded(kind, text)
-        finally:
-            self.segments_n = segments_n
-        if self.room_for(whole, term.n + tail.n) != MORE:
-            raise MemoryError
-        self.join(whole, term, tail)
-        return whole
+    cdef int put(self, Decoded term, uint32_t row, uint32_t count) noexcept nogil:
+        """Make `count` the count of a row, whatever it was."""
+        cdef size_t block = row >> BLOCK_SHIFT
+        cdef size_t at
+        cdef bint there
+        cdef int code
+        if count > ROW_TOKENS_MAX:
+            return DAMAGED
+        if count and (block + 1 >= term.blocks or term.n == term.room):
+            code = self.widen(term, term.n + term.n // 32 + 64)
+            if code != MORE:
+                return code
+        if block + 1 >= term.blocks:
+            return MORE
+        at = place_in(term, block, <uint16_t>row)
+        there = at < term.start[block + 1] and term.low[at] == <uint16_t>row
+        if there != (count != 0):
+            shift(term, at, block, 1 if count else -1)
+        if count:
+            term.low[at] = <uint16_t>row
+            term.count[at] = <uint16_t>count
+            self.raise_peak(term, row, count)
+        return MORE
 
-    cdef void join(self, Decoded whole, Decoded term, Decoded tail) noexcept nogil:
+    cdef int widen(self, Decoded term, size_t room) noexcept nogil:
+        """Room for so many postings, and for all blocks that there are."""
+        cdef uint32_t *start = term.start
+        cdef uint16_t *low = term.low
+        cdef uint16_t *count = term.count
+        cdef size_t blocks = term.blocks
         cdef size_t block
-        memcpy(whole.low, term.low, term.n * sizeof(uint16_t))
-        memcpy(whole.count, term.count, term.n * sizeof(uint16_t))
-        memcpy(whole.low + term.n, tail.low, tail.n * sizeof(uint16_t))
-        memcpy(whole.count + term.n, tail.count, tail.n * sizeof(uint16_t))
-        for block in range(whole.blocks):
-            whole.start[block] = tail.start[block] + (
-                term.start[block] if block < term.blocks else <uint32_t>term.n
-            )
-        whole.n = term.n + tail.n
-        whole.peak = max(self.peak_of(term), tail.peak)
+        if self.room_for(term, room) != MORE:
+            return NO_MEMORY
+        memcpy(term.start, start, blocks * sizeof(uint32_t))
+        for block in range(blocks, term.blocks):
+            term.start[block] = <uint32_t>term.n
+        memcpy(term.low, low, term.n * sizeof(uint16_t))
+        memcpy(term.count, count, term.n * sizeof(uint16_t))
+        free(start)
+        return MORE
 
-    cdef float peak_of(self, Decoded term) noexcept nogil:
+    cdef double peak_of(self, Decoded term) noexcept nogil:
         """The most that a posting of the term counts for in the snapshot at hand: where rows are
         longer on average, no norm is smaller than by that share."""
         if term.peak == 0 or self.average <= term.average:
             return term.peak
-        return <float>(term.peak * (self.average / term.average))
+        return term.peak * (self.average / term.average)
 
     cdef size_t blocks(self) noexcept nogil:
         return (self.ids >> BLOCK_SHIFT) + 2
 
     cdef size_t bytes_of(self, Decoded term) noexcept:
-        return term.n * 4 + term.blocks * 4 + 256
+        return term.room * 4 + term.blocks * 4 + 256
 
     cdef int decode_into(self, Decoded term, int kind, str text) except -1:
-        cdef bytes folded
+        cdef bytes folded = key_of(kind, text)
         cdef uint32_t n = <uint32_t>len(text)
         cdef uint32_t *heads
-        cdef const uint8_t *at
-        cdef uint32_t size, i
+        cdef const uint8_t *at = <const uint8_t *><const char *>folded
+        cdef uint32_t size = <uint32_t>len(folded)
+        cdef uint32_t i
         cdef int code
-        if kind == WORD:
-            if not 1 <= n <= 2:
-                raise ValueError("a word term has one or two codepoints")
-            text = f"\x1f{text}" if n == 2 else f"\x1f{text}\x1f"
-        elif kind == ANYWHERE:
-            if not 1 <= n <= 2:
-                raise ValueError("a term found anywhere has one or two codepoints")
-        elif n < 3:
-            raise ValueError("a substring term has three codepoints or more")
-        folded = b"0" + text.encode().lower()
-        at = <const uint8_t *><const char *>folded
-        size = <uint32_t>len(folded)
         if kind == ANYWHERE:
             with nogil:
                 code = self.count_range(at, size, TITLE_AND_TEXT)
@@ -171,13 +239,17 @@ cdef class Vocabulary(Snapshot):
         return code
 
     cdef int room_for(self, Decoded term, size_t n) noexcept nogil:
-        term.blocks = self.blocks()
-        term.segments_n = self.segments_n
-        term.average = self.average
-        term.start = <uint32_t *>malloc(term.blocks * sizeof(uint32_t) + n * 2 * sizeof(uint16_t))
-        if term.start == NULL:
+        cdef size_t blocks = self.blocks()
+        cdef uint32_t *start = <uint32_t *>malloc(
+            blocks * sizeof(uint32_t) + n * 2 * sizeof(uint16_t)
+        )
+        if start == NULL:
             return NO_MEMORY
-        term.low = <uint16_t *>(term.start + term.blocks)
+        term.room = n
+        term.blocks = blocks
+        term.average = self.average
+        term.start = start
+        term.low = <uint16_t *>(start + blocks)
         term.count = term.low + n
         return MORE
 
@@ -247,7 +319,6 @@ cdef class Vocabulary(Snapshot):
 
     cdef inline int keep(self, Decoded term, uint32_t row, uint32_t count) noexcept nogil:
         """Append one posting; blocks passed over are closed on the way."""
-        cdef float tf
         if row >= self.ids or count > ROW_TOKENS_MAX:
             return DAMAGED
         while self.block <= row >> BLOCK_SHIFT:
@@ -256,11 +327,14 @@ cdef class Vocabulary(Snapshot):
         term.low[term.n] = <uint16_t>row
         term.count[term.n] = <uint16_t>count
         term.n += 1
-        tf = <float>count
+        self.raise_peak(term, row, count)
+        return MORE
+
+    cdef inline void raise_peak(self, Decoded term, uint32_t row, uint32_t count) noexcept nogil:
+        cdef float tf = <float>count
         tf = tf / (tf + self.norms_short[self.lengths[row]])
         if tf > term.peak:
             term.peak = tf
-        return MORE
 
     cdef void close_blocks(self, Decoded term) noexcept nogil:
         while self.block < term.blocks:

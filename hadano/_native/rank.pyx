@@ -18,7 +18,7 @@ from cpython.array cimport array, clone
 from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 cdef extern from "sqlite_api.h" nogil:
     ctypedef struct sqlite3:
@@ -69,6 +69,7 @@ cdef enum:
 
 # The index's columns, in schema order, as bits of a mask.
 cdef enum:
+    COLUMNS = 3
     TITLE_AND_TEXT = 0b011
     WORDS = 0b100
 
@@ -110,6 +111,8 @@ cdef enum:
     LOOK_UP_COST = 4
     # Of so few postings in a block the rows are listed, of more all the block's are looked through.
     FEW_POSTINGS = 128
+    # Changed rows that are remembered; of more at once, reading all anew is as fast.
+    CHANGES_MAX = 1024
     # Terms of one query: more than 1,024 codepoints can hold.
     TERMS_MAX = 1024
     # Ranks a caller may ask for, and slots to count their documents in.
@@ -145,7 +148,7 @@ class StoreFailed(Exception):
 
 # The prepared statements, in the order of their texts.
 cdef enum:
-    LEAVES, RECORD, SEPARATOR, FOLLOWING, LENGTHS, DOCUMENTS, LENGTH_OF, DOCUMENT_OF, NEWEST, BEYOND
+    LEAVES, RECORD, SEPARATOR, FOLLOWING, LENGTHS, DOCUMENTS, LENGTH_OF, DOCUMENT_OF, NEWEST
     STATEMENTS
 
 STATEMENT_TEXTS = (
@@ -158,7 +161,6 @@ STATEMENT_TEXTS = (
     "SELECT id, sz FROM {index}_docsize WHERE id = ?1",
     "SELECT id, doc FROM {chunks} WHERE id = ?1",
     "SELECT max(id) FROM {index}_docsize",
-    "SELECT count(*) FROM {index}_docsize WHERE id > ?1",
 )
 
 include "format.pxi"
@@ -166,6 +168,7 @@ include "leaves.pxi"
 include "doclists.pxi"
 include "terms.pxi"
 include "snapshot.pxi"
+include "changes.pxi"
 include "postings.pxi"
 include "score.pxi"
 include "agreement.pxi"
@@ -177,9 +180,12 @@ cdef class Ranker(Scorer):
     """Ranks the chunks of one connection's store.
 
     `connection` is the APSW connection, kept alive as long as the ranker; `index` names the FTS5
-    table, `chunks` the table whose `doc` column gives a chunk's document number. `cache_bytes`
-    bounds the postings kept decoded between calls. The library must have been loaded into the
-    connection first (see `ENTRY_POINT`); else RuntimeError.
+    table, `chunks` the table whose `doc` column gives a chunk's document number; beside it are the
+    view of what is indexed of each chunk (chunks_indexed) and the list of those of which something
+    was taken out of the index (chunks_unindexed: `n` counts them, `chunk` is one's id; what drops
+    out of it is the oldest). `cache_bytes` bounds the postings kept decoded between calls.
+    The library must have been loaded into the connection first (see `ENTRY_POINT`); else
+    RuntimeError.
     """
 
     # How many chunks of a document were listed, in an open hash of documents.
@@ -251,19 +257,21 @@ cdef class Ranker(Scorer):
         go last where room is short. The other must not be in use by another thread, may be closed,
         and is of no use afterwards.
 
-        False, and no term is taken, where they are of a state that this one did not see, or of one
-        since which more than additions happened. To be called as `rank` is; raises what it does.
+        False, and no term is taken, where what happened to the index since is not known. To be
+        called as `rank` is; raises what it does.
         """
+        cdef dict places
         if self.statement[LEAVES] == NULL or self.sql.get_autocommit(self.db):
             raise ValueError("ranking needs an open transaction")
-        state = other.snapshot
-        if self.snapshot is None and state is not None:
+        if other.snapshot is None:
+            return False
+        stages = list(other.stages)
+        if self.snapshot is None:
             self.move_from(other)
         self.refresh()
-        if state not in self.lineage:
-            return False
-        self.take_over(other.cache)
-        return True
+        places = {stage[2]: self.place_of(stage) for stage in stages}
+        self.take_over(other.cache, places)
+        return any(place >= 0 for place in places.values())
 
     cdef double idf(self, size_t n) noexcept nogil:
         cdef double idf = log((self.rows - <int64_t>n + 0.5) / (<int64_t>n + 0.5))

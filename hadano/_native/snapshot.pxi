@@ -1,7 +1,7 @@
-"""What is kept between calls, and how it is made true of the snapshot at hand.
+"""What is read of a snapshot as a whole: the index's shape and averages, and of every row its
+length and its document's number, dense by chunk id.
 
-Row lengths and document numbers are dense by chunk id. It knows when they may be kept, when a few
-rows must be read anew, and when all.
+It knows how all is read, and one row; not when either must be.
 """
 
 
@@ -9,15 +9,6 @@ rows must be read anew, and when all.
 cdef class Snapshot(Terms):
     """The index's shape and averages; every chunk's length and document number."""
 
-    # The records that name the state of the index, or None.
-    cdef bytes snapshot
-    # This state, and those before it since which rows were only added.
-    cdef set lineage
-    cdef int64_t newest_row
-    # Of the rows read anew, the least.
-    cdef int64_t least_read
-    cdef uint64_t written
-    cdef uint32_t cookie
     cdef int64_t rows
     cdef int64_t tokens
     cdef double average
@@ -31,15 +22,6 @@ cdef class Snapshot(Terms):
     cdef uint32_t longest
     cdef double norms[NO_ROW + 1]
     cdef float norms_short[NO_ROW + 1]
-    # Decoded terms by (kind, text), least recently used first
-    cdef dict cache
-    cdef size_t cache_room
-    cdef size_t cache_used
-
-    def __cinit__(self, connection, index="chunks_fts", chunks="chunks", cache_bytes=32 << 20):
-        self.cache = {}
-        self.lineage = set()
-        self.cache_room = cache_bytes
 
     def __dealloc__(self):
         free(self.lengths)
@@ -63,171 +45,22 @@ cdef class Snapshot(Terms):
             self.complain(DAMAGED if code == SQLITE_DONE else STORE_FAILED)
         return 0
 
-    cdef int64_t newest(self) except? -1:
-        """The newest row's id, 0 where there is none."""
-        cdef int64_t newest = 0
-        cdef int code = self.sql.step(self.statement[NEWEST])
+    cdef int64_t number(self, sqlite3_stmt *statement) except? -1:
+        """What a statement's one row says, 0 for NULL."""
+        cdef int64_t number = 0
+        cdef int code = self.sql.step(statement)
         if code == SQLITE_ROW:
-            newest = self.sql.column_int64(self.statement[NEWEST], 0)
-        self.sql.reset(self.statement[NEWEST])
+            number = self.sql.column_int64(statement, 0)
+        self.sql.reset(statement)
         if code != SQLITE_ROW:
             self.sqlite_code = code
             self.complain(STORE_FAILED)
-        return newest
-
-    cdef int refresh(self) except -1:
-        """Make everything kept between calls true of the snapshot at hand.
-
-        The structure record, the averages record and the newest row together name the index's
-        state: every flush adds to the write counter, ids are never used twice, and deleting in
-        place lowers the row count.
-        """
-        cdef bytearray structure = bytearray()
-        cdef bytearray averages = bytearray()
-        cdef int64_t newest
-        cdef int64_t rows_before = self.rows
-        cdef bytes snapshot
-        cdef int code
-        self.read_record(STRUCTURE_RECORD, structure)
-        self.read_record(AVERAGES_RECORD, averages)
-        newest = self.newest()
-        snapshot = bytes(structure) + b"/" + bytes(averages) + b"/%d" % newest
-        if snapshot == self.snapshot:
-            return 0
-        known = self.snapshot is not None
-        self.snapshot = None
-        if newest < 0 or newest >= CHUNK_ID_MAX:
-            raise DamagedIndex("a chunk id is out of range")
-        before = self.shape()
-        self.complain(self.load_structure(structure, len(structure)))
-        self.complain(self.load_averages(averages, len(averages)))
-        fresh = self.flushed_since(before) if known else None
-        with nogil:
-            code = self.size_arrays(<size_t>newest + 1)
-        self.complain(code)
-        if fresh is None:
-            with nogil:
-                code = self.load_lengths()
-            self.complain(code)
-        else:
-            self.least_read = CHUNK_ID_MAX
-            for place in fresh:
-                self.complain(self.load_rows_of(&self.segments[<int>place]))
-        if fresh is None or not self.only_added(fresh, rows_before):
-            self.cache.clear()
-            self.cache_used = 0
-            self.lineage.clear()
-        self.lineage.add(snapshot)
-        self.weigh_lengths()
-        self.newest_row = newest
-        self.snapshot = snapshot
-        return 0
-
-    cdef void move_from(self, Snapshot other) noexcept:
-        """Have all that another of the same file has read, which then has nothing."""
-        self.cache.clear()
-        self.cache_used = 0
-        self.segments, other.segments = other.segments, self.segments
-        self.lengths, other.lengths = other.lengths, self.lengths
-        self.documents, other.documents = other.documents, self.documents
-        self.estimate, other.estimate = other.estimate, self.estimate
-        self.marks, other.marks = other.marks, self.marks
-        self.ids, other.ids = other.ids, self.ids
-        self.segments_n = other.segments_n
-        self.half_merged = other.half_merged
-        self.cookie = other.cookie
-        self.written = other.written
-        self.rows = other.rows
-        self.tokens = other.tokens
-        self.longest = other.longest
-        self.newest_row = other.newest_row
-        self.snapshot, other.snapshot = other.snapshot, None
-        self.lineage = other.lineage
-        self.weigh_lengths()
-
-    cdef bint only_added(self, list fresh, int64_t rows_before) except -1:
-        """Whether all that changed is rows beyond the newest one there was, and what those have is
-        in the first of the segments, which are `fresh`.
-
-        Nothing was written of a row that was there before, so none was indexed anew; and as many
-        rows are more as are beyond, so none is gone.
-        """
-        cdef int64_t beyond
-        cdef int code
-        self.sql.bind_int64(self.statement[BEYOND], 1, self.newest_row)
-        code = self.sql.step(self.statement[BEYOND])
-        beyond = self.sql.column_int64(self.statement[BEYOND], 0) if code == SQLITE_ROW else 0
-        self.sql.reset(self.statement[BEYOND])
-        if code != SQLITE_ROW:
-            self.sqlite_code = code
-            self.complain(STORE_FAILED)
-        return (
-            fresh == list(range(len(fresh)))
-            and self.least_read > self.newest_row
-            and self.rows == rows_before + beyond
-        )
-
-    cdef tuple shape(self):
-        """What flushed_since compares: configuration cookie, write counter, segments."""
-        cdef int i
-        segments = [
-            (self.segments[i].id, self.segments[i].first, self.segments[i].last)
-            for i in range(self.segments_n)
-        ]
-        return self.cookie, self.written, segments
-
-    cdef list flushed_since(self, tuple before):
-        """The places of the segments written since `before`, or None when that cannot be told.
-
-        FTS5 flushes into new segments and counts their leaves in the write counter (automerge
-        off: it does not, and the sums differ). So when all former segments are still there and
-        the others' leaves make up just what was counted, whatever changed is in the others. A
-        merge may hide a change; it comes only as the counter passes a multiple of WORK_UNIT
-        (fts5_index.c, FTS5_WORK_UNIT), or takes former segments away.
-        """
-        cookie, written, former = before
-        now = self.shape()[2]
-        fresh = [place for place, segment in enumerate(now) if segment not in former]
-        leaves = sum(now[place][2] - now[place][1] + 1 for place in fresh)
-        if cookie != self.cookie or self.written // WORK_UNIT != written // WORK_UNIT:
-            return None
-        if [segment for segment in now if segment in former] != former:
-            return None
-        return fresh if self.written - written == leaves else None
-
-    cdef int load_rows_of(self, Segment *segment) noexcept nogil:
-        """Read anew the length and document of every row that a segment mentions."""
-        cdef int code = self.open_leaf(segment, segment.first)
-        cdef size_t i
-        cdef uint32_t row
-        cdef uint32_t last = 0
-        self.lists[1].n = 0
-        while code == MORE and self.leaf.first_term == 0:
-            code = self.next_leaf()
-        if code == MORE:
-            code = self.read_term(self.leaf.first_term)
-        while code == MORE:
-            code = self.count_doclist(0, &self.lists[1], 0, False)
-            if code == MORE:
-                code = self.next_term()
-        if code != END:
-            return code
-        for i in range(self.lists[1].n):
-            row = self.lists[1].at[i].row
-            self.least_read = min(self.least_read, <int64_t>row)
-            if row < self.ids:
-                self.lengths[row] = NO_ROW
-        for i in range(self.lists[1].n):
-            row = self.lists[1].at[i].row
-            if row < self.ids and row != last and self.lengths[row] == NO_ROW:
-                code = self.load_row(row)
-                if code != MORE:
-                    return code
-            last = row
-        return MORE
+        return number
 
     cdef int load_row(self, uint32_t row) noexcept nogil:
+        """Read one row's length and document number anew; a row that is gone has none."""
         cdef int code
+        self.lengths[row] = NO_ROW
         self.sql.bind_int64(self.statement[LENGTH_OF], 1, row)
         self.sql.bind_int64(self.statement[DOCUMENT_OF], 1, row)
         code = self.sql.step(self.statement[LENGTH_OF])
@@ -257,15 +90,14 @@ cdef class Snapshot(Terms):
         cdef uint8_t met[SEGMENTS_MAX + 1]
         if n < 7:
             return DAMAGED
-        self.cookie = <uint32_t>at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]
-        at += 4
+        at += 4  # the configuration's cookie
         if n >= 8 and memcmp(at, b"\xff\x00\x00\x01", 4) == 0:
             # The newer form has five numbers more a segment (FTS5_STRUCTURE_V2).
             extra = 5
             at += 4
         at = varint(at, stop, &levels)
         at = varint(at, stop, &total) if at != NULL else NULL
-        at = varint(at, stop, &self.written) if at != NULL else NULL
+        at = varint(at, stop, &skipped) if at != NULL else NULL
         if at == NULL or levels > LEVELS_MAX or total > SEGMENTS_MAX:
             return DAMAGED
         self.segments_n = 0

@@ -34,7 +34,8 @@ def loaded(path: str) -> apsw.Connection:
 def fresh(path: str = ":memory:", **config: int) -> apsw.Connection:
     """An empty store whose index has FTS5's settings `config`."""
     db = loaded(path)
-    db.execute(schema.MIGRATIONS[0])
+    for step in schema.MIGRATIONS:
+        db.execute(step)
     for key, value in config.items():
         tell(db, key, value)
     return db
@@ -73,6 +74,7 @@ def _index(db: apsw.Connection, chunk: int) -> None:
 
 def _unindex(db: apsw.Connection, chunk: int) -> None:
     row = db.execute(_INDEXED, (chunk,)).fetchall()[0]
+    db.execute(schema.LIST_UNINDEXED, (chunk,))
     db.execute(
         "INSERT INTO chunks_fts(chunks_fts, rowid, text, title, words)"
         " VALUES('delete', ?, ?, ?, ?)",
