@@ -1,4 +1,5 @@
-"""Work behind the calls: integrity at start-up, the write-ahead log, audit rows, erasure, vectors.
+"""Work behind the calls: integrity at start-up, the write-ahead log, audit rows, erasure, vectors,
+and the index's segments.
 
 One thread with a connection of its own, so that no call waits for a disk or for another process
 on account of any of it. Whatever it owes stands in the database or is paid before `close` returns.
@@ -6,6 +7,7 @@ on account of any of it. Whatever it owes stands in the database or is paid befo
 
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -22,6 +24,8 @@ _AGAIN_SECONDS_MAX = 5.0
 #: With embeddings on, how often the file is looked at for chunks that another server has put in
 #: without vectors.
 _LOOK_SECONDS = 1.0
+#: How long no call must have come before the index's segments are merged, in seconds.
+_IDLE_SECONDS = 0.5
 #: How long another process is waited for to make the tables of vectors before the first call.
 _SET_UP_MS_MAX = 500
 
@@ -50,8 +54,8 @@ class _Owed:
             return not self._works.isdisjoint(works)
 
 
-#: To copy the log back, to empty it too, and to finish erasures.
-_COPY, _EMPTY, _ERASE = "copy", "empty", "erase"
+#: To copy the log back, to empty it too, to finish erasures, and to merge the index's segments.
+_COPY, _EMPTY, _ERASE, _MERGE = "copy", "empty", "erase", "merge"
 
 
 class Housekeeper:
@@ -75,7 +79,10 @@ class Housekeeper:
         self._wake = threading.Event()
         self._closing = False
         # A server that ended may have left text in the log that was to be erased.
-        self._owed = _Owed(_COPY, _EMPTY, _ERASE)
+        self._owed = _Owed(_COPY, _EMPTY, _ERASE, _MERGE)
+        #: A merge under way, and when the last call was answered.
+        self._merge: Iterator[None] | None = None
+        self._answered = time.monotonic()
         self._waiting: deque[audit.Entry] = deque()
         #: Held from when the rows that wait are read until they no longer do.
         self._writing = threading.Lock()
@@ -134,6 +141,13 @@ class Housekeeper:
         too."""
         self._owed.ask(_ERASE, *([_EMPTY] if empty_log else []))
         self._wake.set()
+
+    def answered(self, *, wrote: bool) -> None:
+        """Notes that a call was answered: what can wait for a pause between calls waits for it."""
+        self._answered = time.monotonic()
+        if wrote:
+            self._owed.ask(_MERGE)
+            self._wake.set()
 
     def owes_log(self) -> bool:
         """Whether the write-ahead log is still to be copied back."""
@@ -231,7 +245,8 @@ class Housekeeper:
             if self._integrity == "ok":
                 self._erase(db)
                 self._keep_vectors(db)
-            return not self._copy_log(db)
+                self._merge_segments(db)
+            return not self._copy_log(db) or self._owed.owes(_MERGE)
         except HadanoError:
             # Held by another process, a full disk, or closing: the work stays owed.
             return True
@@ -247,7 +262,7 @@ class Housekeeper:
         if not self._owed.take(_ERASE):
             return
         try:
-            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.ERASE_PAGES)):
+            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.MERGE_PAGES)):
                 self._owed.ask(_EMPTY)
                 self._between_steps(db)
         except HadanoError:
@@ -264,6 +279,26 @@ class Housekeeper:
         for _ in vectors.keep(db):
             self._between_steps(db)
         self._looked_at = state
+
+    def _merge_segments(self, db: Connection) -> None:
+        """Merges the index's segments, where that is due, as long as no call comes."""
+        if not self._is_idle() or not self._owed.take(_MERGE):
+            return
+        steps = self._merge or ingest.merge_scattered(db, limits.MERGE_PAGES)
+        self._merge = None
+        try:
+            for _ in steps:
+                self._between_steps(db)
+                if not self._is_idle():
+                    self._merge = steps
+                    self._owed.ask(_MERGE)
+                    return
+        except HadanoError:
+            self._owed.ask(_MERGE)
+            raise
+
+    def _is_idle(self) -> bool:
+        return not self._closing and time.monotonic() - self._answered >= _IDLE_SECONDS
 
     def _between_steps(self, db: Connection) -> None:
         """What cannot wait for the end of long work: audit rows, and a log that grows."""

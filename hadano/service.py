@@ -282,6 +282,7 @@ class Service:
             self._db.resume()
         if self._db.wal_pages > limits.WAL_PAGES_MAX:
             self._housekeeper.wal_grew()
+        self._housekeeper.answered(wrote=call.tool.writes)
         return reply
 
     def _read(self, call: _Call, request: Request) -> Reply:

@@ -199,7 +199,8 @@ def test_a_long_erasure_does_not_let_the_log_grow(tmp_path, monkeypatch) -> None
             ended.set()
 
     monkeypatch.setattr(limits, "WAL_PAGES_MAX", 200)
-    monkeypatch.setattr(chores, "ingest", type("Watched", (), {"erase_owed": watched}))
+    doing = {"erase_owed": watched, "merge_scattered": ingest.merge_scattered}
+    monkeypatch.setattr(chores, "ingest", type("Watched", (), doing))
     path = tmp_path / "store.db"
     with Store(path) as store:
         for n in range(50):
@@ -215,7 +216,7 @@ def test_a_long_erasure_does_not_let_the_log_grow(tmp_path, monkeypatch) -> None
     assert index > 800
     assert len(sizes) > 10
     # A step writes more than the pages it merges: those it reads are overwritten, too.
-    assert max(sizes) < 200 + 10 * limits.ERASE_PAGES
+    assert max(sizes) < 200 + 10 * limits.MERGE_PAGES
 
 
 def test_a_long_erasure_leaves_the_lock_to_others_between_its_steps(store, monkeypatch) -> None:
