@@ -60,16 +60,29 @@ cdef inline int best_first(const void *a, const void *b) noexcept nogil:
     return -1 if x.row < y.row else 1
 
 
+cdef void insert_best_first(Ranked *list, size_t n) noexcept nogil:
+    """Order by score, best first, equals by row, what is nearly so already, or is short."""
+    cdef size_t i, j
+    cdef Ranked one
+    for i in range(1, n):
+        one = list[i]
+        j = i
+        while j and best_first(&one, &list[j - 1]) < 0:
+            list[j] = list[j - 1]
+            j -= 1
+        list[j] = one
+
+
 cdef void sort_best_first(
     Ranked *list, Ranked *spare, size_t n, uint32_t *bins
 ) noexcept nogil:
-    """Order by score, best first, equals by row: spread over bins, then by insertion."""
-    cdef size_t i, j
+    """As insert_best_first, of any order and length: spread over bins before."""
+    cdef size_t i
     cdef double low, high, scale
     cdef uint32_t sum = 0, held
     cdef int bin
-    cdef Ranked one
-    if n < 2:
+    if n <= CROWD:
+        insert_best_first(list, n)
         return
     low = high = list[0].score
     for i in range(1, n):
@@ -94,13 +107,8 @@ cdef void sort_best_first(
         if bins[bin] - held > CROWD:
             qsort(spare + held, bins[bin] - held, sizeof(Ranked), best_first)
         held = bins[bin]
-    for i in range(n):
-        one = spare[i]
-        j = i
-        while j and best_first(&one, &list[j - 1]) < 0:
-            list[j] = list[j - 1]
-            j -= 1
-        list[j] = one
+    memcpy(list, spare, n * sizeof(Ranked))
+    insert_best_first(list, n)
 
 
 @cython.internal
@@ -129,7 +137,7 @@ cdef class Scorer(Vocabulary):
         MaxScore, block by block: the rare terms first, until the others cannot lift a chunk that
         has none of the rare ones over the bar, which `wanted` chunks reach; the others are then
         looked up in the candidates alone. Estimates in single precision choose the candidates, with
-        a margin; their scores are then FTS5's own.
+        a margin, and order them; FTS5's own scores decide where they are too close to tell.
         """
         cdef Weighted *rare_first[TERMS_MAX + 1]
         cdef Weighted none
@@ -150,8 +158,8 @@ cdef class Scorer(Vocabulary):
             self.score_block(rare_first, n, block)
             self.raise_bar(wanted)
         k = self.drop()
-        self.score_candidates(terms, n, k)
         sort_best_first(self.ranked, self.ranked + k, k, self.bins)
+        self.order_close(terms, n, k)
         found[0] = min(k, wanted)
         return MORE
 
@@ -315,18 +323,42 @@ cdef class Scorer(Vocabulary):
             left += self.ranked[i].score >= self.bar
         return left
 
-    cdef void score_candidates(self, Weighted *terms, size_t n, size_t k) noexcept nogil:
-        """FTS5's sum, in its order and its doubles, for the chunks in `ranked`."""
+    cdef void order_close(self, Weighted *terms, size_t n, size_t k) noexcept nogil:
+        """Order those of the `k` ranked, which are in the order of their estimates, whose estimates
+        do not tell.
+
+        An estimate is a sum of `n` positive terms: each is rounded five times (its weight, the
+        norm, a sum, a product, a quotient), and each addition once, to 24 bits. So a score lies
+        within n + 8 units of rounding around it, as a share, what is of second order included.
+        """
+        cdef double unit = 1.0 / (1 << 24)
+        cdef double most = 1 + (n + 8) * unit
+        cdef double least = 1 - (n + 8) * unit
+        cdef size_t first = 0
+        cdef size_t i
+        for i in range(1, k + 1):
+            if i == k or self.ranked[i - 1].score * least > self.ranked[i].score * most:
+                if i - first > 1:
+                    self.score_exactly(terms, n, self.ranked + first, i - first)
+                    sort_best_first(
+                        self.ranked + first, self.ranked + k, i - first, self.bins
+                    )
+                first = i
+
+    cdef void score_exactly(
+        self, Weighted *terms, size_t n, Ranked *list, size_t k
+    ) noexcept nogil:
+        """FTS5's sum, in its order and its doubles, for each of `list`."""
         cdef size_t i, j
         cdef double tf
         cdef Weighted *term
         for j in range(k):
-            self.ranked[j].score = 0
+            list[j].score = 0
         for i in range(n):
             term = &terms[i]
             for j in range(k):
-                tf = count_in(term, self.ranked[j].row)
+                tf = count_in(term, list[j].row)
                 if tf != 0:
-                    self.ranked[j].score += term.idf * (
-                        (tf * (K1 + 1.0)) / (tf + self.norms[self.lengths[self.ranked[j].row]])
+                    list[j].score += term.idf * (
+                        (tf * (K1 + 1.0)) / (tf + self.norms[self.lengths[list[j].row]])
                     )
