@@ -7,7 +7,6 @@ not known here.
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport qsort
 
 cdef extern from *:
     """
@@ -75,12 +74,35 @@ cdef void walk(
         document.score += 1.0 / (constant + rank)
 
 
-cdef int better_first(const void* one, const void* other) noexcept nogil:
-    cdef const Document* left = <const Document*> one
-    cdef const Document* right = <const Document*> other
+cdef inline bint is_better(const Document* left, const Document* right) noexcept nogil:
     if left.score != right.score:
-        return -1 if left.score > right.score else 1
-    return -1 if left.best_rank < right.best_rank else 1
+        return left.score > right.score
+    return left.best_rank < right.best_rank
+
+
+cdef Py_ssize_t choose(
+    const Merge* merge, const Document** best, Py_ssize_t count
+) noexcept nogil:
+    """List the best `count` documents, best first; answer how many there are.
+
+    They are met in the order of their best ranks, so most that are not among the best are worse
+    than the last of those, and need no sorting.
+    """
+    cdef const Document* document
+    cdef Py_ssize_t i, j
+    cdef Py_ssize_t held = 0
+    for i in range(merge.found):
+        document = &merge.documents[i]
+        if held < count:
+            held += 1
+        elif count == 0 or not is_better(document, best[held - 1]):
+            continue
+        j = held - 1
+        while j and is_better(document, best[j - 1]):
+            best[j] = best[j - 1]
+            j -= 1
+        best[j] = document
+    return held
 
 
 cdef list chunks_of(const Merge* merge, const Document* document):
@@ -110,6 +132,8 @@ def fuse(
     if most == 0:
         return [], False
     cdef Merge merge = Merge(NULL, 0, NULL, 1, NULL, NULL)
+    cdef const Document** chosen = NULL
+    cdef Py_ssize_t i, chosen_n
     while (<Py_ssize_t> 1 << merge.slots_log2) < 2 * most:
         merge.slots_log2 += 1
     try:
@@ -119,11 +143,13 @@ def fuse(
         )
         merge.earlier = <Py_ssize_t*> allocate(most, sizeof(Py_ssize_t))
         merge.ranked = <int64_t*> allocate(most, sizeof(int64_t))
+        chosen = <const Document**> allocate(min(top, most), sizeof(Document*))
         with nogil:
             walk(&merge, &chunks[0], &docs[0], length, per_doc, ranks, constant)
-            qsort(merge.documents, merge.found, sizeof(Document), better_first)
-        return best(&merge, min(top, merge.found)), merge.found > top
+            chosen_n = choose(&merge, chosen, top)
+        return [listed(&merge, chosen[i]) for i in range(chosen_n)], merge.found > top
     finally:
+        PyMem_RawFree(chosen)
         PyMem_RawFree(merge.documents)
         PyMem_RawFree(merge.slots)
         PyMem_RawFree(merge.earlier)
@@ -138,11 +164,5 @@ cdef void* allocate(Py_ssize_t count, size_t size) except NULL:
     return allocated
 
 
-cdef list best(const Merge* merge, Py_ssize_t count):
-    cdef Py_ssize_t i
-    cdef const Document* document
-    cdef list ordered = []
-    for i in range(count):
-        document = &merge.documents[i]
-        ordered.append((document.number, document.score, chunks_of(merge, document)))
-    return ordered
+cdef tuple listed(const Merge* merge, const Document* document):
+    return document.number, document.score, chunks_of(merge, document)
