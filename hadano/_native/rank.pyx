@@ -96,6 +96,8 @@ cdef enum:
     SHORT_ROW = 2 + 63
     # Trigrams of one phrase before the byte that numbers them starts anew.
     MET_MAX = 255
+    # What stands in place of the cost of a trigram whose list is at hand already.
+    REPEATED = -2
     # How many leaves can be run past while the rows of one are held against another list; measured.
     ROW_CHECK_COST = 8
     # A segment of less than such a part of the greatest one's leaves is small.

@@ -237,10 +237,53 @@ cdef class Terms(Doclists):
                 if self.hits[0].n == 0:
                     return MORE
             code = self.one_trigram(key, key_n, base, best, read == 0)
+            cost[best] = -1
+            if code == MORE and read == 0:
+                code = self.hold_against_itself(text, heads, n, base, cost)
             if code != MORE or self.hits[0].n == 0:
                 return code
-            cost[best] = -1
             read += 1
+
+    cdef int hold_against_itself(
+        self, const uint8_t *text, const uint32_t *heads, uint32_t n, uint32_t base, int64_t *cost
+    ) noexcept nogil:
+        """Thin the hits out by their own lists wherever the cover has the first trigram again, as
+        in a rule of equals signs: the farthest first, which fewest have. A position takes a byte at
+        least, and the phrase has as many as the text has of the trigram."""
+        cdef uint8_t key[16]
+        cdef uint8_t other[16]
+        cdef uint32_t key_n = trigram(text, heads, base, key)
+        cdef uint32_t at, bytes
+        cdef int64_t i
+        cdef size_t k
+        cdef Hit *hit
+        cdef uint32_t times = 0
+        cdef int code = MORE
+        for i in range(n):
+            if trigram(text, heads, <uint32_t>i, other) == key_n:
+                if memcmp(key, other, key_n) == 0:
+                    times += 1
+                    if cost[i] >= 0:
+                        cost[i] = REPEATED
+        if times == 1:
+            return MORE
+        for k in range(self.hits[0].n):
+            hit = &self.hits[0].at[k]
+            at = hit.at
+            bytes = hit.bytes
+            i = n
+            if bytes < times:
+                hit.bytes = 0
+            while i > 0 and hit.bytes and code == MORE:
+                i -= 1
+                if cost[i] == REPEATED:
+                    code = self.thin_slowly(
+                        hit, self.bytes.at + at, bytes, base, <uint32_t>i
+                    )
+            if code != MORE:
+                return code
+        self.close_ranks()
+        return MORE
 
     cdef int one_trigram(
         self, const uint8_t *key, uint32_t n, uint32_t base, uint32_t offset, bint first

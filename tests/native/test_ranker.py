@@ -334,6 +334,18 @@ def test_a_phrase_no_row_of_which_has_two_of_its_trigrams_matches_nothing() -> N
         agree(db, ranker, [(SUBSTRING, phrase)])
 
 
+def test_a_phrase_that_repeats_a_trigram_is_found_in_runs_that_are_long_enough() -> None:
+    """Its first trigram's lists are then held against themselves."""
+    db = fresh()
+    with db:
+        for n in range(1, 90):
+            take(db, ("add", "=" * (n % 9), ["=" * n, "x" + "=" * 7 + " " + "=" * n, "=- " * n]))
+    ranker = Ranker(db)
+    for n in (3, 4, 5, 6, 7, 8, 9, 31, 80, 89, 90):
+        for phrase in ("=" * n, "x" + "=" * n, "=" * n + " " + "=" * n, ("=- " * n)[:n]):
+            agree(db, ranker, [(SUBSTRING, phrase)])
+
+
 MANY_WORDS = [f"word{n:03}" for n in range(60)] + ["the", "function", "go", "c", "愛", "東京"] * 10
 
 
