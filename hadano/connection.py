@@ -661,8 +661,8 @@ def sqlite_version() -> str:
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """Whole numbers as a parameter for `IN (SELECT value FROM json_each(?))`: one statement for
-    lists of every length, which SQLite then compiles once."""
+    """Whole numbers as a parameter for `json_each(?)`: one statement for lists of every length,
+    which SQLite then compiles once."""
     return f"[{','.join(map(str, numbers))}]"
 
 

@@ -28,18 +28,22 @@ def search(db: Connection, it: SearchDocuments) -> Found:
 
 
 def _shown(db: Connection, found: list[tuple[int, float, list[int]]]) -> list[FoundDocument]:
-    """The ranked documents with what is shown of them."""
+    """The ranked documents with what is shown of them.
+
+    Numbers that are listed once each are joined, and not looked for with IN, for which SQLite makes
+    a table of them first.
+    """
     identity = {
         row[0]: row[1:]
         for row in db.rows(
-            "SELECT n, id, title FROM docs WHERE n IN (SELECT value FROM json_each(?))",
+            "SELECT n, d.id, title FROM json_each(?) CROSS JOIN docs AS d ON n = value",
             (listed(n for n, _, _ in found),),
         )
     }
     text = {
         row[0]: MatchedChunk(*row)
         for row in db.rows(
-            "SELECT id, seq, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+            "SELECT c.id, seq, text FROM json_each(?) CROSS JOIN chunks AS c ON c.id = value",
             (listed(c for _, _, chunks in found for c in chunks),),
         )
     }
