@@ -24,6 +24,8 @@ cdef enum:
     SIGN_BYTES = 32
     SIGN_WORDS = 4
     DISTANCES = DIMENSIONS + 1
+    NEIGHBOURS = 256
+    CACHE_LINE = 64
 
 # How many vectors may have the second look: so many, so many more for each that is wanted, and one
 # in so many of those seen. On 149,853 chunks of real notes, with three seeds, that finds 99.8 % of
@@ -88,7 +90,14 @@ cdef extern from *:
     static inline uint8_t eight_signs(uint64_t x) {
         return (uint8_t) (((x & 0x8080808080808080u) * 0x0002040810204081u) >> 56);
     }
+
+    #if defined(__GNUC__)
+    #define PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define PREFETCH(address) ((void) (address))
+    #endif
     """
+    void PREFETCH(const void* address) noexcept nogil
     ctypedef int (*FirstLook)(const uint64_t*, const uint64_t*, Py_ssize_t) noexcept nogil
     FirstLook best_look() noexcept nogil
     uint8_t eight_signs(uint64_t components) noexcept nogil
@@ -206,10 +215,27 @@ cdef void scan(
     Search* search, const uint8_t* valid, const int64_t* ids, const int8_t* vectors,
     const uint8_t* signs, Py_ssize_t count
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(count):
-        if valid[i >> 3] >> (i & 7) & 1 and is_candidate(search, signs + i * SIGN_BYTES):
-            look_at(search, ids[i], vectors + i * DIMENSIONS)
+    """Both looks. A vector has its second when the first at its neighbours is over, and comes from
+    memory meanwhile."""
+    cdef Py_ssize_t[NEIGHBOURS] candidates
+    cdef Py_ssize_t first = 0, end, waiting, i
+    while first < count:
+        end = min(first + NEIGHBOURS, count)
+        waiting = 0
+        for i in range(first, end):
+            if valid[i >> 3] >> (i & 7) & 1 and is_candidate(search, signs + i * SIGN_BYTES):
+                fetch(vectors + i * DIMENSIONS)
+                candidates[waiting] = i
+                waiting += 1
+        for i in range(waiting):
+            look_at(search, ids[candidates[i]], vectors + candidates[i] * DIMENSIONS)
+        first = end
+
+
+cdef inline void fetch(const int8_t* vector) noexcept nogil:
+    cdef int line
+    for line in range(DIMENSIONS // CACHE_LINE):
+        PREFETCH(vector + line * CACHE_LINE)
 
 
 cdef int better_first(const void* one, const void* other) noexcept nogil:
