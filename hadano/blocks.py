@@ -28,21 +28,26 @@ class Blocks:
         self._most = most
         self._kept: dict[int, Block] = {}
         self._remade = 0
+        #: All of them in order, if all are kept, and the state of the file that they are of.
+        self._whole: list[Block] = []
+        self._state: object = None
 
     def nearest(
-        self, rows: Rows, seeds: list[bytes], most: int, remade: int
+        self, rows: Rows, seeds: list[bytes], most: int, *, remade: int, state: object
     ) -> list[tuple[int, float]]:
         """What the kernel of that name finds in all blocks of the current snapshot. Blocks that
-        were read under another number `remade` are not used.
+        were read under another number `remade` are not used; under the same `state` as before
+        nothing is read, if all are kept.
 
         Raises ValueError where the shadow tables do not fit together.
         """
         if remade != self._remade:
             self._kept.clear()
-            self._remade = remade
-        return nearest(self._now(rows), seeds, most)
+            self._remade, self._state = remade, None
+        return nearest(self._whole if state == self._state else self._now(rows, state), seeds, most)
 
-    def _now(self, rows: Rows) -> Iterator[Block]:
+    def _now(self, rows: Rows, state: object) -> Iterator[Block]:
+        self._state = None
         heads = rows(_HEADS)
         for gone in self._kept.keys() - {number for number, _, _ in heads}:
             del self._kept[gone]
@@ -54,3 +59,6 @@ class Blocks:
                 if number in self._kept or len(self._kept) < self._most:
                     self._kept[number] = block
             yield block
+        if len(self._kept) == len(heads):
+            self._whole = [self._kept[number] for number, _, _ in heads]
+            self._state = state

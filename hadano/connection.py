@@ -27,6 +27,7 @@ from hadano._native import (
 )
 from hadano.errors import Code, HadanoError
 from hadano.pages import without_gap
+from hadano.turns import turn
 
 if TYPE_CHECKING:
     from array import array
@@ -102,6 +103,8 @@ class Connection:
         #: Another connection's, whose decoded terms the next ranking takes over.
         self._warmth: Ranker | None = None
         self._blocks: Blocks | None = None
+        #: How often this connection has been about to put vectors in or to take some out.
+        self._vectors_written = 0
         self._durable = False
         #: Whether the file is too damaged to be brought to the current schema.
         self._outdated = False
@@ -406,11 +409,20 @@ class Connection:
         from hadano.blocks import Blocks  # brings compiled code that most stores never need
 
         if self._blocks is None:
+            self._db.execute(schema.SEARCH_PRAGMAS)
             self._blocks = Blocks(limits.VECTOR_BLOCKS_MAX)
+        # Changes with every commit of another connection, but not with those of this one.
+        state = self.value("PRAGMA data_version"), self._vectors_written
         try:
-            return self._blocks.nearest(self.rows, seeds, most, remade)
+            return self._blocks.nearest(self.rows, seeds, most, remade=remade, state=state)
         except ValueError as error:
             raise HadanoError(Code.INTEGRITY, "the vectors are damaged") from error
+
+    def write_vectors(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Runs a statement that changes vectors once for each of `rows`; `nearest` then looks at
+        the file again."""
+        self._vectors_written += 1
+        self.run_many(sql, rows)
 
     # Transactions.
 
@@ -436,6 +448,12 @@ class Connection:
             self.run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
         yield from self._transaction("BEGIN IMMEDIATE")
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """A `change` of many in a row, not durable; after it the write lock is left to others."""
+        with turn(), self.change(durable=False):
+            yield
 
     def _is_in_place(self) -> bool:
         """Whether the path still names the file that is open."""

@@ -4,7 +4,6 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 """
 
 import os
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
@@ -137,9 +136,7 @@ def erase_owed(db: Connection, pages: int) -> Iterator[None]:
     """Merges the index, `pages` pages and one transaction a step, until no erasure is owed.
 
     The chore counts how often it was asked for: text deleted while the merge was under way may
-    have missed it, and then it starts again. Between two steps the write lock is left alone for
-    half as long as a step takes: SQLite hands it to whoever asks first, and who waits for it pauses
-    between two tries.
+    have missed it, and then it starts again.
     """
     while owed := db.value("SELECT asked FROM chores WHERE name = ?", (schema.CHORE_ERASE_INDEX,)):
         yield from _merge_all(db, pages)
@@ -167,12 +164,10 @@ def _merge_all(db: Connection, pages: int) -> Iterator[None]:
     """Makes one segment of the index, `pages` pages and one transaction a step."""
     more = first = True
     while more:
-        began = time.monotonic()
-        with db.change(durable=False):
+        with db.step():
             more = _merge_step(db, pages, first=first)
-        first, took = False, time.monotonic() - began
+        first = False
         yield
-        time.sleep(took / 2)
 
 
 def _merge_step(db: Connection, pages: int, *, first: bool) -> bool:
@@ -333,9 +328,7 @@ def _unindex(db: Connection, n: int) -> bool:
     to take out is read from them. True where that overwrote all that stood there."""
     chunks = [chunk for (chunk,) in db.rows(_CHUNKS, (n,))]
     erased = _erase_from_index(db, chunks)
-    if vectors.has_tables(db):
-        db.load_vectors()
-        db.run(f"DELETE FROM vec_chunks WHERE chunk_id IN ({_CHUNKS})", (n,))
+    vectors.remove(db, chunks)
     return erased
 
 

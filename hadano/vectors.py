@@ -12,6 +12,7 @@ All but `keep` runs inside the caller's transaction. Where embeddings are off, n
 the model. Refuses to know what vectors are good for.
 """
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -34,6 +35,14 @@ _HELD: Final = """
 SELECT substr(b.vectors, 256 * r.chunk_offset + 1, 256)
 FROM vec_chunks_rowids AS r JOIN vec_chunks_vector_chunks00 AS b ON b.rowid = r.chunk_id
 WHERE r.rowid = ?
+"""
+_PLACES: Final = "SELECT validity, rowids FROM vec_chunks_chunks WHERE chunk_id = ?"
+#: One look-up a chunk, as in `_delete`.
+_STILL_IN: Final = """
+SELECT v.chunk_id, v.embedding
+FROM json_each(?) CROSS JOIN vec_chunks_rowids AS r ON r.rowid = value
+CROSS JOIN vec_chunks AS v ON v.chunk_id = r.rowid
+WHERE r.chunk_id = ?
 """
 
 
@@ -71,10 +80,17 @@ def add(db: Connection, first: int, title: str, texts: Sequence[str]) -> None:
     file in which embeddings have never been on owes none."""
     if not has_tables(db):
         return
-    if db.vectors and _are_ours(db):
+    if db.vectors and _stamped(db) is not None:
         _insert(db, _made(enumerate((f"{title}\n{texts[0]}", *texts[1:]), first)))
     else:
         _owe(db)
+
+
+def remove(db: Connection, chunk_ids: Iterable[int]) -> None:
+    """Takes the vectors of these chunks away and overwrites them, with embeddings on or off."""
+    if has_tables(db):
+        db.load_vectors()
+        _delete(db, chunk_ids)
 
 
 def retitle(db: Connection, chunk_id: int) -> None:
@@ -82,9 +98,9 @@ def retitle(db: Connection, chunk_id: int) -> None:
     if not has_tables(db):
         return
     db.load_vectors()
-    db.run("DELETE FROM vec_chunks WHERE chunk_id = ?", (chunk_id,))
+    _delete(db, [chunk_id])
     db.run("UPDATE vec_model SET remade = remade + 1")
-    if db.vectors and _are_ours(db):
+    if db.vectors and _stamped(db) is not None:
         _insert(db, _made(db.rows(f"{_TEXTS} c.id = ?", (chunk_id,))))
     else:
         _owe(db)
@@ -134,10 +150,13 @@ def _are_ours(db: Connection) -> bool:
 def _remade(db: Connection) -> int | None:
     """How often a vector was taken away to be made again; None where vectors are not our model's.
     While it is the same, a chunk's vector, if there is one, is the same."""
+    return _stamped(db) if has_tables(db) else None
+
+
+def _stamped(db: Connection) -> int | None:
+    """As `_remade`, of a file that has the tables of vectors."""
     from hadano import model
 
-    if not has_tables(db):
-        return None
     remade: int | None = db.value("SELECT remade FROM vec_model WHERE sha256 = ?", (model.SHA256,))
     return remade
 
@@ -159,7 +178,13 @@ def _made(chunks: Iterable[Row]) -> list[tuple[int, bytes]]:
 
 
 def _insert(db: Connection, made: Sequence[tuple[int, bytes]]) -> None:
-    db.run_many("INSERT INTO vec_chunks(chunk_id, embedding) VALUES(?, vec_int8(?))", made)
+    db.write_vectors("INSERT INTO vec_chunks(chunk_id, embedding) VALUES(?, vec_int8(?))", made)
+
+
+def _delete(db: Connection, chunk_ids: Iterable[int]) -> None:
+    """One statement a chunk: for `chunk_id IN (...)` vec0 goes through all vectors that there are,
+    which takes 100 ms for 150,000."""
+    db.write_vectors("DELETE FROM vec_chunks WHERE chunk_id = ?", [(id,) for id in chunk_ids])
 
 
 def _held(db: Connection, chunk_id: int) -> bytes | None:
@@ -180,10 +205,10 @@ def _fresh(db: Connection, chunk_id: int) -> bytes:
 def _replace_model(db: Connection) -> Iterator[None]:
     """Ours in place of another's; another process may be at it too, and be done before."""
     while ids := _some_ids(db):
-        with db.change(durable=False):
+        with db.step():
             if _are_ours(db):
                 return
-            db.run_many("DELETE FROM vec_chunks WHERE chunk_id = ?", ids)
+            _delete(db, ids)
         yield
     with db.change():
         if not _are_ours(db):
@@ -192,10 +217,11 @@ def _replace_model(db: Connection) -> Iterator[None]:
     yield
 
 
-def _some_ids(db: Connection) -> list[Row]:
+def _some_ids(db: Connection) -> list[int]:
     if not has_tables(db):
         return []
-    return db.rows("SELECT rowid FROM vec_chunks_rowids LIMIT ?", (limits.EMBED_CHUNKS,))
+    rows = db.rows("SELECT rowid FROM vec_chunks_rowids LIMIT ?", (limits.EMBED_CHUNKS,))
+    return [id for (id,) in rows]
 
 
 def _pay(db: Connection) -> Iterator[None]:
@@ -221,24 +247,29 @@ def _pay(db: Connection) -> Iterator[None]:
 def _pack(db: Connection) -> Iterator[None]:
     """Moves the vectors of blocks that are less than half full to the last one, which vec0 alone
     fills: it gives an empty block's room back, and never uses a free place again."""
-    for (block,) in _sparse(db):
-        with db.change(durable=False):
+    for block in _sparse(db):
+        chunks = listed(_chunks_in(db, block))
+        with db.step():
             if not _are_ours(db):
                 return
-            held = db.rows(
-                "SELECT chunk_id, embedding FROM vec_chunks WHERE chunk_id IN"
-                " (SELECT rowid FROM vec_chunks_rowids WHERE chunk_id = ?)",
-                (block,),
-            )
-            db.run_many("DELETE FROM vec_chunks WHERE chunk_id = ?", [(id,) for id, _ in held])
+            held = db.rows(_STILL_IN, (chunks, block))
+            _delete(db, [id for id, _ in held])
             _insert(db, held)
         yield
 
 
-def _sparse(db: Connection) -> list[tuple[int]]:
+def _sparse(db: Connection) -> list[int]:
     blocks = db.rows("SELECT chunk_id, size, validity FROM vec_chunks_chunks ORDER BY chunk_id")
     return [
-        (number,)
-        for number, size, valid in blocks[:-1]
-        if int.from_bytes(valid).bit_count() < size / 2
+        block for block, size, valid in blocks[:-1] if int.from_bytes(valid).bit_count() < size / 2
     ]
+
+
+def _chunks_in(db: Connection, block: int) -> list[int]:
+    """The chunks whose vectors a block holds, by the block's own word: the other way round vec0 has
+    no index, and to look through all its rows takes longer than to move the vectors."""
+    for valid, ids in db.rows(_PLACES, (block,)):
+        used = int.from_bytes(valid, "little")
+        numbers = struct.unpack_from(f"{len(ids) // 8}q", ids)
+        return [id for place, id in enumerate(numbers) if used >> place & 1]
+    return []

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hadano import chores, connection, ingest, limits
+from hadano import chores, connection, ingest, limits, turns
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from tests.reliability.mixed import WORDS, Contents, applied, write
@@ -224,7 +224,7 @@ def test_a_long_erasure_leaves_the_lock_to_others_between_its_steps(store, monke
     pauses = []
     clock = iter(range(10**6))
     fake = SimpleNamespace(monotonic=lambda: next(clock), sleep=pauses.append)
-    monkeypatch.setattr(ingest, "time", fake)
+    monkeypatch.setattr(turns, "time", fake)
     store.put("".join(random.Random(0).choices(string.ascii_lowercase, k=60_000)), id="large")
     with no_erasing_at_once():
         store.ask("delete_document", id="large")

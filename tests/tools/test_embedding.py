@@ -4,15 +4,19 @@ What vectors there must be is told by the model itself, of each chunk's text, th
 first; that the model is right is shown in tests/native/test_embed.py.
 """
 
+import itertools
 import random
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hadano import limits, model, vectors
+from hadano import limits, model, turns, vectors
+from hadano.connection import Connection
 from hadano.errors import HadanoError
 from hadano.service import Service
 from hadano.types import Settings
@@ -141,6 +145,22 @@ def test_a_deleted_documents_vectors_are_overwritten(path, embeddings) -> None:
         assert store.ask("delete_document", id="d2")["erased"] is True
         assert not left(path, gone)
         assert made(store)
+
+
+def test_what_it_takes_to_delete_a_vector_does_not_grow_with_the_store(path) -> None:
+    filled(path, 10, words=5_200)
+    ran: list[bool] = []
+    with closing(Connection(str(path), vectors=True)) as db:
+        with db.change():
+            vectors.set_up(db)
+        for _ in vectors.keep(db):
+            pass
+        assert db.value("SELECT count(*) FROM vec_chunks_rowids") > 300
+        db._db.set_progress_handler(lambda: bool(ran.append(True)), 100)
+        with db.change():
+            vectors.remove(db, [7])
+        assert db.value("SELECT 1 FROM vec_chunks_rowids WHERE rowid = 7") is None
+    assert len(ran) < 5
 
 
 def left(path: Path, gone: list[bytes]) -> set[bytes]:
@@ -287,9 +307,11 @@ def test_chunks_that_a_server_without_embeddings_puts_in_get_theirs_from_one_wit
         assert off.ask("search_knowledge", seed_chunk_ids=[local.seed("a")])["related_chunks"] == []
 
 
-def test_what_another_server_stores_and_deletes_is_found_and_not_found(path) -> None:
+@pytest.mark.parametrize("itself", [True, False])
+def test_what_a_server_or_another_stores_and_deletes_is_found_and_not_found(path, itself) -> None:
     """Vectors are kept in memory, and what is kept has to be true."""
-    with opened(path) as one, opened(path) as two:
+    with opened(path) as one, opened(path) as another:
+        two = one if itself else another
         for n in range(300):
             one.put(note(n), id=f"d{n}")
         assert near(two, "d5")
@@ -324,9 +346,9 @@ def test_the_file_says_whose_its_vectors_are(path) -> None:
         assert store.rows("SELECT name, sha256 FROM vec_model") == [(model.NAME, model.SHA256)]
 
 
-def under_another_model(path: Path, documents: int) -> None:
+def under_another_model(path: Path, documents: int, words: int = 30) -> None:
     """A store with all its vectors, of the same form, by a model that made them all alike."""
-    filled(path, documents)
+    filled(path, documents, words)
     with opened(path) as store:
         until(lambda: made(store))
         ids = store.rows("SELECT chunk_id FROM vec_chunks")
@@ -341,6 +363,44 @@ def test_vectors_of_another_model_are_made_again(path) -> None:
     with opened(path) as store:
         until(lambda: made(store))
         assert store.rows("SELECT name FROM vec_model") == [(model.NAME,)]
+
+
+def test_no_step_of_the_work_on_vectors_does_or_writes_much(path, monkeypatch) -> None:
+    """Each is one transaction: whoever waits for the write lock waits for one of them, and then has
+    half as long to take it, here by a clock on which every step takes a second."""
+    pauses: list[float] = []
+    clock = itertools.count()
+    fake = SimpleNamespace(monotonic=lambda: next(clock), sleep=pauses.append)
+
+    def steps() -> list[tuple[int, int]]:
+        """Of each, how many instructions SQLite has run for it, in thousands, and the pages that it
+        has written to the log."""
+        with closing(Connection(str(path), vectors=True)) as db, monkeypatch.context() as patched:
+            patched.setattr(turns, "time", fake)
+            ran: list[bool] = []
+            db._db.set_progress_handler(lambda: bool(ran.append(True)), 1_000)
+            log = [(0, 0)] + [(len(ran), db.wal_pages) for _ in vectors.keep(db)]
+        return [(c - a, d - b) for (a, b), (c, d) in itertools.pairwise(log)]
+
+    under_another_model(path, 30, words=5_200)  # some 40 chunks each
+    remaking = steps()
+    with opened(path) as store:
+        assert made(store)
+    with opened(path, "off") as store:
+        for n in range(30):
+            if n % 3:
+                store.ask("delete_document", id=f"d{n}")
+    packing = steps()
+    assert len(remaking) > 2 * 30 * 40 // limits.EMBED_CHUNKS
+    assert max(instructions for instructions, _ in remaking) < 40
+    assert packing
+    # It moves 128 vectors at most; to read through all of them for that takes more.
+    assert max(instructions for instructions, _ in packing) < 14
+    assert max(pages for _, pages in remaking + packing) < 50
+    assert len(pauses) > len(packing)
+    assert set(pauses) == {0.5}
+    with opened(path) as store:
+        assert made(store)
 
 
 def test_vectors_of_two_models_are_never_compared_or_mixed(path) -> None:
