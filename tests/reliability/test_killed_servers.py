@@ -7,7 +7,9 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,10 @@ def contents(path: Path) -> Contents:
     return {id: document[1] for id, document in state_of(path).items()}
 
 
+#: A write takes as long, most of the time.
+WRITE_SECONDS = 0.02
+
+
 class Killing:
     """One file, and servers that write to it until they are killed."""
 
@@ -33,10 +39,17 @@ class Killing:
         self.path = path
         self.chance = random.Random(seed)
         self.held: Contents = {}
-        self.answered = self.kills = 0
+        self.answered = 0
+        #: How many kills, by what was under way then.
+        self.kills: Counter[str] = Counter()
+
+    @property
+    def kills_in_writes(self) -> int:
+        return sum(self.kills[kind] for kind in ("store", "replacement", "delete"))
 
     def round(self, writes: int) -> None:
-        """Sends so many writes at once, reads some of the answers, and kills the server."""
+        """Sends so many writes at once, reads some of the answers, and kills the server at some
+        moment of what it does then."""
         sent = [write(self.chance, NAMES) for _ in range(writes)]
         with Process(*REAL, environment={"HADANO_DB": str(self.path)}) as server:
             server.ask(initialize())
@@ -50,6 +63,8 @@ class Killing:
                 else:
                     assert tool == "delete_document"
                     assert given["id"] not in self.held
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(self.chance.random() * WRITE_SECONDS)
             server.signal(9)
             server.wait()
         states = possible(self.held, sent[answers:])
@@ -57,7 +72,16 @@ class Killing:
         assert found in states
         self.held = found
         self.answered += answers
-        self.kills += 1
+        self.kills[self._under_way(*sent[answers:][states.index(found) :])] += 1
+
+    def _under_way(self, *writes: tuple[str, dict[str, Any]]) -> str:
+        """The kind of the first of the writes of which the file has nothing yet."""
+        for tool, given in writes:
+            if tool == "store_document":
+                return "replacement" if given["id"] in self.held else "store"
+            if given["id"] in self.held:
+                return "delete"
+        return "nothing"
 
     def restore_round(self) -> None:
         """Kills a restore when the log has grown by some chance size; it may be over by then."""
@@ -65,6 +89,7 @@ class Killing:
         dump = kit.as_dump(*(kit.line(id=name, content=text) for name, text in lines.items()))
         source = self.path.with_name("restored.jsonl")
         source.write_bytes(dump)
+        self.kills["restore"] += 1
         self._kill_command("dump", "--restore", "--db", self.path, "--in", source)
         found = contents(self.path)
         assert found in (self.held, self.held | lines)
@@ -74,6 +99,7 @@ class Killing:
         """Kills a backup; a copy that has its name is good."""
         out = self.path.with_name("copies")
         out.mkdir(exist_ok=True)
+        self.kills["backup"] += 1
         self._kill_command("backup", "--db", self.path, "--out", out)
         assert contents(self.path) == self.held
         for copy in out.glob("store-*.db"):
@@ -90,7 +116,6 @@ class Killing:
         until(lambda: process.poll() is not None or self._written() > wanted)
         process.kill()
         process.wait()
-        self.kills += 1
 
     def _written(self) -> int:
         """Bytes in the log and in drafts of copies, which may go at any moment."""
@@ -110,13 +135,16 @@ def test_a_server_killed_between_writes_has_lost_none_that_it_acknowledged(tmp_p
 
 
 @pytest.mark.slow
-def test_a_thousand_writes_under_kills_lose_none_that_was_acknowledged(tmp_path) -> None:
+def test_a_thousand_writes_and_200_kills_in_writes_lose_none_that_was_acknowledged(
+    tmp_path,
+) -> None:
     killing = Killing(tmp_path / "store.db", 1)
-    while killing.answered < 1_000:
-        killing.round(40)
+    while killing.answered < 1_000 or killing.kills_in_writes < 200:
+        for _ in range(4):
+            killing.round(12)
         killing.restore_round()
         killing.backup_round()
-    print(f"\n{killing.kills} kills, {killing.answered} writes answered, {len(killing.held)} there")
+    print(f"\n{dict(killing.kills)}, {killing.answered} writes answered, {len(killing.held)} there")
 
 
 # Torn logs.

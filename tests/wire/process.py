@@ -136,10 +136,11 @@ class Process:
     def end_input(self) -> None:
         self._process.stdin.close()
 
-    def wait(self) -> int:
-        """The exit status, the input still open and the output unread."""
+    def wait(self, seconds: float | None = None) -> int:
+        """The exit status, the input still open and the output unread; TimeoutExpired where there
+        is none after so many seconds."""
         with self._patience():
-            return self._process.wait()
+            return self._process.wait(seconds)
 
     def finish(self, *messages: object) -> tuple[int, list[object], str]:
         """Sends the last messages and ends the input: exit status, answers left, rest of errors."""
