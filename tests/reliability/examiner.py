@@ -18,7 +18,7 @@ import json
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,6 +35,8 @@ PIECE_BYTES: Final = 8
 #: The file last: what is copied into it meanwhile is seen where it was or where it is.
 FILES: Final = ("-wal", "-shm", "-journal", "")
 ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be")
+#: As much is looked at in one go: what is made of it stays in the processor's cache.
+SLAB_BYTES: Final = 1 << 20
 _FILTER_BITS: Final = 22
 #: Fibonacci hashing (Knuth, TAOCP 6.4): 2**64 over the golden ratio.
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -62,15 +64,15 @@ for path in sys.argv[1:]:
 """
 
 
-def files(path: Path) -> dict[str, bytes]:
+def files(path: Path, suffixes: Sequence[str] = FILES) -> dict[str, bytes]:
     """The bytes of a database file and of all that SQLite keeps beside it, read by a process of
     its own: to close a file drops every lock that its process holds on it."""
-    paths = [f"{path}{suffix}" for suffix in FILES]
+    paths = [f"{path}{suffix}" for suffix in suffixes]
     out = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _READ, *paths], capture_output=True, check=True
     ).stdout
     found, at = {}, 0
-    for suffix in FILES:
+    for suffix in suffixes:
         size = int.from_bytes(out[at : at + 8], "big")
         found[suffix] = out[at + 8 : at + 8 + size]
         at += 8 + size
@@ -117,32 +119,87 @@ def without(wanted: Words, *others: Words) -> Words:
     number or the beginning of the next row."""
     told = np.zeros(len(wanted), np.bool_)
     for held in others:
-        if len(held):
-            for seven in (wanted & _SEVEN_BYTES, wanted >> _ONE_BYTE):
-                at = np.minimum(np.searchsorted(held, seven), len(held) - 1)
-                told |= held[at] == seven
+        for seven in _halves(wanted):
+            told |= _among(seven, held)
     return wanted[~told]
 
 
-def _places(data: bytes, wanted: Words) -> list[int]:
-    """Where in `data` one of the wanted pieces stands. A filter by hash spares the exact look for
-    most."""
-    shift = np.uint64(64 - _FILTER_BITS)
-    marked = np.zeros(1 << _FILTER_BITS, np.bool_)
-    marked[(wanted * _GOLDEN) >> shift] = True
-    places: list[int] = []
-    for start, cut in words(data.lower()):
-        likely = np.flatnonzero(marked[(cut * _GOLDEN) >> shift])
-        found = likely[np.isin(cut[likely], wanted)]
-        places += (found * PIECE_BYTES + start).tolist()
-    return sorted(places)
+def without_rows(wanted: Words, rows: Iterable[bytes]) -> Words:
+    """The same, given the rows themselves: as many as there are, of which nothing is kept but what
+    was wanted."""
+    sieve = _Sieve(np.unique(np.concatenate(_halves(wanted))))
+    told = [np.empty(0, np.uint64)]
+    for slab in _slabs(rows):
+        for _, cut in words(slab):
+            seven = cut & _SEVEN_BYTES
+            told.append(np.unique(seven[sieve.places(seven)]))
+    return without(wanted, np.unique(np.concatenate(told)))
+
+
+def _halves(wanted: Words) -> tuple[Words, Words]:
+    return wanted & _SEVEN_BYTES, wanted >> _ONE_BYTE
+
+
+def _slabs(rows: Iterable[bytes]) -> Iterator[bytes]:
+    """The rows together, with bytes between them that no text has."""
+    slab = bytearray()
+    for row in rows:
+        if len(row) >= PIECE_BYTES:
+            slab += row + b"\xff" * PIECE_BYTES
+        if len(slab) >= SLAB_BYTES:
+            yield bytes(slab)
+            slab.clear()
+    yield bytes(slab)
+
+
+def _among(numbers: Words, held: Words) -> NDArray[np.bool_]:
+    """Which of the numbers are among those held, which ascend."""
+    if not len(held):
+        return np.zeros(len(numbers), np.bool_)
+    return held[np.minimum(np.searchsorted(held, numbers), len(held) - 1)] == numbers
+
+
+class _Sieve:
+    """Knows some numbers, ascending. A filter by hash spares the exact look for most others."""
+
+    def __init__(self, wanted: Words) -> None:
+        self._wanted = wanted
+        self._marked = np.zeros(1 << _FILTER_BITS, np.bool_)
+        self._marked[self._hash(wanted)] = True
+
+    def places(self, numbers: Words) -> NDArray[np.int64]:
+        """Where the numbers are some that it knows."""
+        likely = np.flatnonzero(self._marked[self._hash(numbers)])
+        return likely[_among(numbers[likely], self._wanted)]
+
+    def _hash(self, numbers: Words) -> Words:
+        return (numbers * _GOLDEN) >> np.uint64(64 - _FILTER_BITS)
+
+
+def _hits(data: bytes, wanted: Words) -> Iterator[tuple[NDArray[np.int64], Words]]:
+    """Where in `data` the wanted pieces stand, and which; in no order."""
+    sieve = _Sieve(wanted)
+    for base in range(0, len(data), SLAB_BYTES):
+        slab = data[base : base + SLAB_BYTES + PIECE_BYTES - 1].lower()
+        for start, cut in words(slab):
+            at = sieve.places(cut)
+            yield at * PIECE_BYTES + (base + start), cut[at]
+
+
+def seen(path: Path, wanted: Words, suffixes: Sequence[str] = FILES) -> Words:
+    """Which of the wanted pieces stand anywhere in the bytes of the files, ascending: of any number
+    of secrets at once, for one reading."""
+    found = [np.empty(0, np.uint64)]
+    for data in files(path, suffixes).values():
+        found += [which for _, which in _hits(data, wanted)]
+    return np.unique(np.concatenate(found))
 
 
 def raw_traces(path: Path, wanted: Words) -> list[Finding]:
     """Pieces of text in the bytes of the files."""
     found = []
     for suffix, data in files(path).items():
-        places = _places(data, wanted)
+        places = sorted(at for where, _ in _hits(data, wanted) for at in where.tolist())
         pages = Pages(data) if places and not suffix else None
         for at in places:
             place = suffix or (pages.at(at) if pages else "")

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hadano import limits
 from hadano._native import search_form
 from tests.oracle.chunking import windows
 
@@ -23,22 +24,32 @@ needed = pytest.mark.skipif(not NOTES.exists(), reason="the notes are not there"
 def documents(count: int) -> list[dict[str, Any]]:
     """The first notes as arguments of store_document."""
     with lzma.open(NOTES, "rt", encoding="utf-8", newline="\n") as lines:
-        return [_document(n, json.loads(line)) for n, line in enumerate(islice(lines, count))]
+        read = [json.loads(line) for line in islice(lines, count)]
+    return [furnished(f"n{n}", note["title"], note["text"]) for n, note in enumerate(read)]
 
 
-def _document(n: int, note: dict[str, str]) -> dict[str, Any]:
-    spread = [word[:64] for word in dict.fromkeys(note["text"].split())]
+def furnished(id: str, title: str, text: str) -> dict[str, Any]:
+    """A note with tags and relations of its own words."""
+    spread = [word[:64] for word in dict.fromkeys(text.split())]
     ends = spread[::5]
     return {
-        "id": f"n{n}",
-        "title": note["title"],
-        "content": note["text"],
+        "id": id,
+        "title": title,
+        "content": text,
         "tags": spread[3:40:9],
         "relations": [
-            {"src": src, "rel": "is said with", "dst": f"{dst} by {note['title'][:40]}"}
+            {"src": src, "rel": "is said with", "dst": f"{dst} by {title[:40]}"}
             for src, dst in pairwise(ends[:8])
         ],
     }
+
+
+def largest(documents: list[dict[str, Any]]) -> str:
+    """Their text, one after another, as long to the byte as a document may be."""
+    text = "".join(document["content"] for document in documents).encode()
+    assert len(text) >= limits.CONTENT_BYTES_MAX
+    cut = text[: limits.CONTENT_BYTES_MAX].decode(errors="ignore")
+    return cut + "." * (limits.CONTENT_BYTES_MAX - len(cut.encode()))
 
 
 def texts(document: dict[str, Any]) -> list[str]:

@@ -127,13 +127,11 @@ def test_nothing_of_200_real_notes_is_left(store: Store, replacement) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_a_document_of_a_megabyte_is_left(store: Store) -> None:
-    documents = notes.documents(2_000)
+def test_nothing_of_a_document_of_a_mebibyte_is_left(store: Store) -> None:
+    documents = notes.documents(3_000)
     for document in documents[:1_000]:
         store.ask("store_document", **document)
-    text = "".join(document["content"] for document in documents[1_000:])
-    while len(text.encode()) > 1_048_576:
-        text = text[:-1_000]
+    text = notes.largest(documents[1_000:])
     stay = held(store, documents[:1_000])
     store.put(text, "a large document", id="large")
     began = time.perf_counter()

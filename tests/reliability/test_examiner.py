@@ -1,5 +1,6 @@
 """The examiner finds a secret wherever one is planted, and nothing in a store that has none."""
 
+import os
 import random
 import string
 
@@ -9,12 +10,18 @@ from tests.reliability import segments
 from tests.reliability.examiner import (
     ENCODINGS,
     FILES,
+    SLAB_BYTES,
     Finding,
     examine,
     index_traces,
+    kept,
     opened,
+    pieces,
     raw_traces,
     secret,
+    seen,
+    without,
+    without_rows,
 )
 from tests.reliability.sound import quiet
 from tests.tools.store import Store, altered
@@ -64,7 +71,6 @@ def test_every_spelling_is_seen_in_every_file(path, suffix, encoding) -> None:
 
 
 def _bytes_found(path) -> list[Finding]:
-
     return raw_traces(path, secret([SECRET]))
 
 
@@ -74,8 +80,36 @@ def test_a_piece_of_eight_bytes_is_enough(path) -> None:
     assert [what for _, what in _bytes_found(path)] == ["b'QUIXOTIC'"]
 
 
+def test_of_many_pieces_those_that_stand_there_are_named(path) -> None:
+    wanted = secret([SECRET])
+    with open(path, "ab") as file:
+        file.write(b"....quixotic....")
+    assert seen(path, wanted).tolist() == pieces([b"quixotic"]).tolist()
+    assert not len(seen(path, wanted, ["-wal"]))
+
+
+def test_a_piece_where_two_stretches_meet_that_are_looked_at_in_turn_is_seen_once(path) -> None:
+    size = path.stat().st_size
+    for before in range(9):
+        os.truncate(path, size)
+        os.truncate(path, SLAB_BYTES - before)
+        with open(path, "ab") as file:
+            file.write(b"QUIXOTIC" + bytes(20))
+        assert len(_bytes_found(path)) == 1
+
+
+def test_rows_that_are_read_once_take_out_what_kept_ones_do() -> None:
+    chance = random.Random(5)
+    rows = [bytes(chance.choices(b"abc", k=chance.randrange(40))) for _ in range(300)]
+    wanted = pieces(bytes(chance.choices(b"abcd", k=2_000)) for _ in range(5))
+    left = without(wanted, kept(rows))
+    assert 0 < len(left) < len(wanted)
+    assert without_rows(wanted, rows).tolist() == left.tolist()
+    assert without_rows(wanted, []).tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize(
-    ("content", "kept", "place"),
+    ("content", "stored", "place"),
     [
         (SECRET, True, "leaf of a table"),
         (SECRET, False, "leaf of a table"),
@@ -84,11 +118,11 @@ def test_a_piece_of_eight_bytes_is_enough(path) -> None:
     ],
     ids=["row", "gap in a page", "overflow", "free page"],
 )
-def test_stored_and_carelessly_deleted_text_is_seen(path, content, kept, place) -> None:
+def test_stored_and_carelessly_deleted_text_is_seen(path, content, stored, place) -> None:
     with altered(path) as db:
         db.execute("PRAGMA secure_delete = OFF").fetchall()
         db.execute("INSERT INTO docs VALUES(900, 'x', 't', NULL, '[]', '', '', '', ?)", (content,))
-        if not kept:
+        if not stored:
             db.execute("DELETE FROM docs WHERE n = 900")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     assert place in places(examine(path, [SECRET]))

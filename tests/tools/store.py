@@ -145,9 +145,9 @@ def settled(integrity: str) -> str | None:
     return None if integrity == "checking" else integrity
 
 
-def until(look: Callable[[], T | None]) -> T:
+def until(look: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
     """What `look` gives as soon as it gives anything."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if seen := look():
             return seen
