@@ -14,7 +14,7 @@ from hadano._native.vectors import Embedder, nearest
 from hadano.connection import Connection
 from hadano.quotes import PIECE_BYTES, Gone, Quotes
 from tests.native.test_near import block, packed
-from tests.oracle import chunking, embedding, pieces
+from tests.oracle import chunking, embedding, merging, pieces
 from tests.reliability.examiner import spellings
 from tools.fuzz.chance import Round, clean, mutated, part, text
 
@@ -36,7 +36,8 @@ def on_the_kernels(chance: random.Random) -> str:
     count = chance.randrange(60)
     chunks = array("q", (chance.randrange(-5, 60) for _ in range(count)))
     docs = array("q", (chance.randrange(-5, 9) for _ in range(count)))
-    fuse(chunks, docs, chance.randint(1, 5), chance.randrange(70), 60, chance.randrange(9))
+    limits = chance.randint(1, 5), chance.randrange(70), 60, chance.randrange(9)
+    assert fuse(chunks, docs, *limits) == merging.fuse(chunks, docs, *limits)
     return "agreed"
 
 
