@@ -83,7 +83,9 @@ class Going:
             for row in notes.rows({"id": id, "title": title, "content": content, **bare})
         )
         schema = store.rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        told = kept(sql.encode().lower() for (sql,) in schema)
+        # The audit log keeps the ids, which here are paths that the notes name.
+        names = [*(sql for (sql,) in schema), *(held[n][0] for n in chosen)]
+        told = kept(name.encode().lower() for name in names)
         left = without_rows(without(unique(secrets.values()), told), staying)
         self._own = {id: np.intersect1d(own, left) for id, own in secrets.items()}
         self._held = {it["id"]: kept(notes.rows(it)) for it in self.documents}
