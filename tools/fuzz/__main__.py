@@ -20,9 +20,9 @@ from tools.fuzz import files, kernels, messages
 from tools.fuzz.chance import Round
 
 WORDS: Final = ("amber", "lamp", "go", "東京の塔", "configuration")
-#: Of the feeds that take long, each has one turn where the others have five.
-LONG: Final = ("http", "erasure")
-TURNS: Final = ("wire", "tools", "index", "eraser", "quotes", "vectors", "kernels") * 5 + LONG
+#: Of the feeds that take long, each has one turn where the others have ten.
+LONG: Final = ("http", "erasure", "quotes")
+TURNS: Final = ("wire", "tools", "index", "eraser", "vectors", "kernels") * 10 + LONG
 
 
 def rounds(folder: str, opened: contextlib.ExitStack) -> dict[str, Round]:

@@ -56,6 +56,8 @@ def _argument(chance: random.Random, name: str) -> Any:
             return chance.randint(-1, 101)
         case "seed_chunk_ids":
             return [chance.randrange(40) for _ in range(chance.randrange(5))]
+        case "title" | "query" | "node" | "rel":
+            return chance.choice("n ") + text(chance, 60)
         case "tags":
             return [text(chance, 60) for _ in range(chance.randrange(4))]
         case "relations":
