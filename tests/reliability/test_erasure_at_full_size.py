@@ -1,4 +1,4 @@
-"""Notes of a full store deleted and replaced, twenty for each reading of the whole file.
+"""Notes of a full store deleted and replaced, forty for each reading of the whole file.
 
 Needs a store of 100,000 notes, which is copied; to read its half a gigabyte takes some seconds,
 and its index, which is read at the end, some minutes. After every call the files beside it are
@@ -39,7 +39,7 @@ from tests.tools.store import Store, settled, until
 GIVEN = os.environ.get("HADANO_TEST_STORE")
 GONE = 200
 #: Of so many documents one reading looks for every piece.
-BATCH = 20
+BATCH = 40
 #: Of a document that is there, a reading has found enough with so many pieces.
 CONTROLS = 20
 #: A start reads the whole file, which may be on a disk still.
