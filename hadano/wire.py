@@ -374,6 +374,11 @@ def _called(answer: Answer) -> Result:
     }
 
 
+def check_call(params: Params) -> None:
+    """RpcError where these are no parameters of a call."""
+    _checked(params, _CallParams)
+
+
 def unknown_tool(name: str) -> str:
     """What is said of a tool that is none."""
     return f"Unknown tool: {name}"

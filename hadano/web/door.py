@@ -215,12 +215,14 @@ class Door:
     async def _call(
         self, scope: Scope, request: wire.Request, receive: Receive, reply: "_Reply"
     ) -> None:
-        turn = self._line.enter(request.params.pop("arguments", None))
+        arguments = request.params.pop("arguments", None)
+        body = _without_arguments(request)
+        turn = self._line.enter(arguments)
         if turn is None:
             raise come_back("too many calls wait already")
         scope[TURN] = reply.turn = turn
         try:
-            await self._pass(scope, _without_arguments(request), receive, reply)
+            await self._pass(scope, body, receive, reply)
         finally:
             turn.leave()
 
@@ -333,11 +335,15 @@ def _message(body: bytes) -> wire.Request | wire.Notification:
 
 
 def _without_arguments(call: wire.Request) -> bytes:
-    """The call as the SDK gets it. Its readers of JSON take less than the wire does, and each of
-    them something else; the arguments are the hall's alone."""
+    """The call as the SDK gets it; refused where it is none. The SDK's readers of JSON take less
+    than the wire does, and each of them something else: the arguments are the hall's alone, and
+    half a surrogate pair in what is left is a question mark."""
     message = {"jsonrpc": "2.0", "id": call.id, "method": call.method, "params": call.params}
     try:
-        return json.dumps(message).encode()
+        wire.check_call(call.params)
+        return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+    except wire.RpcError as error:
+        raise Refusal(400, wire.RpcError(error.code, error.message, ident=call.id)) from None
     except RecursionError:
         raise Refusal(400, "nested too deeply") from None
 

@@ -116,15 +116,15 @@ class Connection(H11Protocol):
         except OSError:  # Nothing there, or nobody.
             return False
 
-    def _part(self, refusal: Refusal | None) -> None:
-        """Answers, if there is something to be said, and closes once the client does: were it
+    def _part(self, refusal: Refusal) -> None:
+        """Refuses, unless an answer has begun already, and closes once the client does: were it
         closed before all was read, the client's system might drop the answer (RFC 9112, 9.6)."""
         self._parting = True
         self._stop_expecting()
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if refusal is not None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_last_words(refusal))
         self.transport.write_eof()
         self.loop.call_later(PARTING_SECONDS_MAX, self.transport.abort)
@@ -139,9 +139,8 @@ class Connection(H11Protocol):
             self._expect_head()
 
     def send_400_response(self, _: str) -> None:
-        """Ends the connection of what is no HTTP. Nothing is said where an answer has begun."""
-        unanswered = self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE)
-        self._part(Refusal(400, "this is not HTTP/1.1") if unanswered else None)
+        """Ends the connection of what is no HTTP."""
+        self._part(Refusal(400, "this is not HTTP/1.1"))
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -118,21 +118,11 @@ MESSAGES = {
     "meta null": CALL.replace(b'"}', b'","_meta":null}'),
     "meta with a progress token": CALL.replace(b'"}', b'","_meta":{"progressToken":"x"}}'),
     "meta with a wrong token": CALL.replace(b'"}', b'","_meta":{"progressToken":[]}}'),
+    "meta with half a pair": CALL.replace(b'"}', b'","_meta":{"\\ud800":"\\udfff"}}'),
+    "meta with half a pair in a value": CALL.replace(b'"}', b'","_meta":{"x":"\\udfff"}}'),
     "ping": b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
     "ping with meta": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{},"x":1}}',
     "cursor": b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}',
-    "cursor a number": b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":7}}',
-}
-
-#: What is no call as MCP has it: the SDK says so in fewer words, with the same code.
-CODES_ALONE = {
-    "params null",
-    "no params",
-    "tool a number",
-    "tool null",
-    "meta a list",
-    "meta with a wrong token",
-    "cursor a number",
 }
 
 
@@ -185,8 +175,6 @@ def doors(real, era, tmp_path_factory):
 )
 def test_both_doors_say_the_same_to_an_odd_body(doors, era, name):
     piped, posted = doors(BODIES[era][name])
-    if name in CODES_ALONE:
-        piped, posted = (json.loads(said)["error"]["code"] for said in (piped, posted))
     assert posted == piped
     assert posted
 
