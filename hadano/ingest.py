@@ -5,6 +5,7 @@ Runs inside the caller's transaction, so a document and what comes from it appea
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -289,11 +290,26 @@ def _index(db: Connection, n: int, it: StoreDocument, title_form: str | None) ->
         indexed.append((title, compared + schema.SENTINELS, words))
     db.run_many("INSERT INTO chunks(doc, seq, text, form, words) VALUES(?, ?, ?, ?, ?)", chunks)
     first = db.inserted() - last
-    db.run_many(
-        "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
-        [(first + seq, *columns) for seq, columns in enumerate(indexed)],
-    )
+    large = len(it.content) >= limits.MERGE_LATER_CODEPOINTS_MIN
+    with _merged_later(db) if large else nullcontext():
+        db.run_many(
+            "INSERT INTO chunks_fts(rowid, title, text, words) VALUES(?, ?, ?, ?)",
+            [(first + seq, *columns) for seq, columns in enumerate(indexed)],
+        )
     vectors.add(db, first, it.title, texts)
+
+
+@contextmanager
+def _merged_later(db: Connection) -> Iterator[None]:
+    """FTS5 writes a segment of the index for each megabyte that it has gathered, and merges some of
+    them after each: for a text by chance that takes as long as all the rest. What is written inside
+    is merged as other documents are stored, or at once where there would be too many segments."""
+    _configure(db, "automerge", 0)
+    yield
+    # FTS5 writes down what it has gathered when a savepoint opens.
+    db.run("SAVEPOINT gathered")
+    db.run("RELEASE gathered")
+    _configure(db, "automerge", _FTS5_AUTOMERGE)
 
 
 def _with_title(title: str, words: str) -> str:
@@ -334,6 +350,8 @@ def _unindex(db: Connection, n: int) -> bool:
 
 #: FTS5_CURRENT_VERSION_SECUREDELETE of its fts5Int.h.
 _FTS5_VERSION_ERASED = 5
+#: FTS5_DEFAULT_AUTOMERGE of its fts5_config.c.
+_FTS5_AUTOMERGE = 4
 _CHUNKS = "SELECT id FROM chunks WHERE doc = ?"
 _DELETE_ROWS = "DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_each(?))"
 
@@ -349,9 +367,9 @@ def _erase_from_index(db: Connection, chunks: list[int]) -> bool:
     ):
         return True
     db.run(schema.ASK_FOR_CHORE, (schema.CHORE_ERASE_INDEX,))
-    _secure_delete(db, False)
+    _configure(db, "secure-delete", 0)
     db.run(_DELETE_ROWS, (listed(chunks),))
-    _secure_delete(db, True)
+    _configure(db, "secure-delete", 1)
     return False
 
 
@@ -369,8 +387,8 @@ def _note_unindexed(db: Connection, chunks: list[int]) -> None:
         db.run("INSERT INTO chunks_fts(chunks_fts, rowid, text) VALUES('delete', 0, '***')")
 
 
-def _secure_delete(db: Connection, on: bool) -> None:
-    db.run("INSERT INTO chunks_fts(chunks_fts, rank) VALUES('secure-delete', ?)", (int(on),))
+def _configure(db: Connection, option: str, value: int) -> None:
+    db.run("INSERT INTO chunks_fts(chunks_fts, rank) VALUES(?, ?)", (option, value))
 
 
 def _edges(it: StoreDocument) -> list[tuple[str, str, str]]:

@@ -55,6 +55,8 @@ MERGE_PAGES: Final = 64
 MERGE_SEGMENTS_MIN: Final = 4
 MERGE_LEAVES_MIN: Final = 1_000
 MERGE_SHARE: Final = 8
+#: The index's new segments of a document from this size on are left to be merged later.
+MERGE_LATER_CODEPOINTS_MIN: Final = 262_144
 #: No document within limits makes a longer line of JSON, on the wire, in a dump or in the audit
 #: log. JSON can spell one byte of UTF-8 with six (`\u0001`), and one codepoint with twelve (a pair
 #: of surrogates); another content's length is room for keys, white space and a protocol's envelope.

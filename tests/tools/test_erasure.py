@@ -167,6 +167,23 @@ def test_a_document_too_large_to_be_erased_at_once_is_erased_soon(
     assert store.found(chance_text(1_000, 40))[0] == "other 0"
 
 
+def segments(store: Store) -> int:
+    count: int = store.value("SELECT count(DISTINCT segid) FROM chunks_fts_idx")
+    return count
+
+
+def test_large_documents_are_merged_as_others_are_stored(store: Store, monkeypatch) -> None:
+    """Into the index, whose segments of one text by chance take as long to merge as to write."""
+    monkeypatch.setattr(limits, "MERGE_LATER_CODEPOINTS_MIN", 20_000)
+    for n in range(10):
+        store.put(chance_text(n, 20_000), id=f"large {n}")
+    assert segments(store) == 10
+    for n in range(10, 30):
+        store.put(chance_text(n, 19_999), id=f"other {n}")
+    assert segments(store) < 10
+    assert store.found(chance_text(3, 60)[:40], top_k=1) == ["large 3"]
+
+
 def trigrams_of_documents(store: Store) -> set[str]:
     columns = store.rows(
         "SELECT text || char(31) || title || char(31) || words FROM chunks_indexed"
