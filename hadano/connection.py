@@ -577,6 +577,13 @@ class Connection:
             raise translated(error) from error
         return frames == copied
 
+    def begin_log(self) -> None:
+        """Begins a log that has been emptied, so that the next commit need not wait for the disk:
+        SQLite has a log's header reach that before it writes anything behind it."""
+        with self.change(durable=False):
+            version: int = self.value("PRAGMA user_version")
+            self.run(f"PRAGMA user_version = {version}")
+
     def _own_copier(self) -> apsw.Connection:
         """The connection that copies the log back, and zeroes gaps as it does; it alone, for every
         page that it handles passes through Python."""

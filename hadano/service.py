@@ -335,6 +335,10 @@ class Service:
                 self._housekeeper.copying.release()
         if isinstance(reply, Deleted):
             reply.erased = reply.erased and emptied
+        if emptied:
+            self._db.wait_at_most(0)
+            with contextlib.suppress(HadanoError):  # whoever holds the lock begins the log
+                self._db.begin_log()
         self._housekeeper.erase(empty_log=not emptied)
 
     def _refusal(self, call: _Call, error: HadanoError) -> Answer:

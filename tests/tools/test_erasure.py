@@ -9,6 +9,7 @@ import string
 import pytest
 
 from hadano import limits
+from tests.reliability.sound import quiet
 from tests.tools.store import Neighbour, Store, no_erasing_at_once, pieces_on_disk, until
 
 SECRET = "ZQXSECRETWV"
@@ -273,3 +274,13 @@ def test_the_log_of_writes_goes_back_to_a_bound_once_a_reader_has_gone(store: St
         assert wal.stat().st_size > 2 * limits.WAL_IDLE_BYTES_MAX
         other.run("COMMIT")
     until(lambda: store.put("more") and wal.stat().st_size <= limits.WAL_IDLE_BYTES_MAX)
+
+
+def test_an_erasure_begins_the_log_that_it_emptied(store: Store) -> None:
+    """Else the next search would: SQLite has a log's header reach the disk before all else."""
+    quiet(store)
+    secret = "a quite unheard-of word"
+    store.put(secret, id="a")
+    assert store.ask("delete_document", id="a")["erased"] is True
+    assert 0 < store.path.with_name("store.db-wal").stat().st_size < 3 * 4_120
+    assert store.left(secret) == set()
