@@ -34,8 +34,11 @@ from hadano.web.line import Line
 #: Past it the connection that has been idle longest is closed. Below the 256 descriptors that some
 #: systems give a process.
 CONNECTIONS_MAX: Final = 128
-#: Connections that the system holds, and that are taken in at once.
-BACKLOG: Final = 64
+#: Connections that are taken in at once.
+BACKLOG: Final = 16
+#: Connections that the system holds until then: of a burst of more, Linux resets some. Many systems
+#: hold fewer than they are asked to.
+WAITING_MAX: Final = 1_024
 #: From a connection's beginning, or the first byte of a further request, to the end of its head.
 HEAD_SECONDS_MAX: Final = 10
 #: Between two requests of a connection; longer than proxies keep theirs (nginx: 60 s).
@@ -48,7 +51,7 @@ DRAIN_SECONDS_MAX: Final = 3
 #: For a client to take in why its connection ends, and to end it too.
 PARTING_SECONDS_MAX: Final = 1
 #: Connections without a place that are told so; past it they are closed without a word.
-TURNED_AWAY_MAX: Final = 64
+TURNED_AWAY_MAX: Final = 96
 
 
 def _last_words(refusal: Refusal) -> bytes:
@@ -188,7 +191,13 @@ class Connection(H11Protocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which leaves signals to the process."""
+    """uvicorn's server, which leaves signals to the process, and has more wait than it takes in at
+    once: asyncio has one number for both."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(WAITING_MAX)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
