@@ -33,8 +33,8 @@ from hadano.service import Service, bytes_by_table
 from hadano.types import EmbeddingsMode, Settings
 
 STORED: Final = 1_000
-#: How often those are stored: of a thousand times, the 95th percentile still differs by a tenth
-#: between two stores that are alike.
+#: How often those are stored. Of a thousand times the median is steady; the 95th percentile, which
+#: is merging and the disk, has differed by up to a half between two stores that are alike.
 STORE_ROUNDS: Final = 5
 SEARCHES: Final = 300
 STARTS: Final = 15
