@@ -33,7 +33,7 @@ from tests.reliability.examiner import (
     without_rows,
 )
 from tests.reliability.sound import quiet
-from tests.reliability.test_erasure_of_real_notes import NEW, quote, traces_in_index
+from tests.reliability.test_erasure_of_real_notes import NEW, insist, quote, traces_in_index
 from tests.tools.store import Store, settled, until
 
 GIVEN = os.environ.get("HADANO_TEST_STORE")
@@ -62,18 +62,6 @@ def full(tmp_path) -> Iterator[Store]:
 
 def unique(pieces: Iterable[Words]) -> Words:
     return np.unique(np.concatenate(list(pieces)))
-
-
-def insist(store: Store, tool: str, **arguments: object) -> float:
-    """Calls until there was time enough: others may need the machine. How long the last call
-    took."""
-    while True:
-        began = time.perf_counter()
-        content, is_error = store.answer(tool, arguments)
-        took = time.perf_counter() - began
-        if not is_error:
-            return took
-        assert content["error"]["code"] == "E_TIMEOUT"
 
 
 class Going:

@@ -60,6 +60,18 @@ def quote(store: Store, document: dict[str, Any]) -> None:
     store.refused("store_document", title=" ", content=document["content"])
 
 
+def insist(store: Store, tool: str, **arguments: object) -> float:
+    """Calls until there was time enough: others may need the machine. How long the last call
+    took."""
+    while True:
+        began = time.perf_counter()
+        content, is_error = store.answer(tool, arguments)
+        took = time.perf_counter() - began
+        if not is_error:
+            return took
+        assert content["error"]["code"] == "E_TIMEOUT"
+
+
 class Erasures:
     """A store of notes of which some go, and what each of these must not leave."""
 
@@ -135,7 +147,7 @@ def test_nothing_of_a_document_of_a_mebibyte_is_left(store: Store, at_once) -> N
         store.ask("store_document", **document)
     text = notes.largest(documents[1_000:])
     stay = held(store, documents[:1_000])
-    store.put(text, "a large document", id="large")
+    insist(store, "store_document", id="large", title="a large document", content=text)
     began = time.perf_counter()
     with nullcontext() if at_once else no_erasing_at_once():
         assert store.ask("delete_document", id="large")["erased"] is at_once
