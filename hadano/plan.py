@@ -9,7 +9,10 @@ A pure function of the query. The query is data: nothing in it is an operator.
    its overlapping windows: of two codepoints for Han, kana and Hangul, where two characters make
    a word, of three for the alphabetic ones (Thai, Lao, Khmer, Myanmar ...). Punctuation beside
    such a run separates like a space, and so does the border to a longer word of another script.
-3. A term of three or more codepoints is looked for anywhere. A shorter one is looked for anywhere
+3. Six or more words are taken for a question, and a question's words seldom have the endings that
+   the answer has: of each of five or more letters the beginning stands for it. Digits, symbols and
+   punctuation but for an apostrophe keep a word whole.
+4. A term of three or more codepoints is looked for anywhere. A shorter one is looked for anywhere
    where it has a codepoint of an unspaced script, or nothing but symbols; else as a whole word.
 """
 
@@ -32,8 +35,22 @@ RUN_CODEPOINTS_MIN: Final = 4
 #: a shorter one belongs to the run: `3月`, `C言語`.
 BESIDE_RUN_CODEPOINTS_MIN: Final = 3
 
+#: From this many words on, a query is a question: whoever types fewer has chosen each.
+QUESTION_WORDS_MIN: Final = 6
+#: What a question's word loses at its end, by its codepoints; longer ones first. These lengths and
+#: those below find best over two dozen languages (`docs/decisions.md`); none is of one language.
+ENDINGS: Final = ((9, 3), (7, 2), (5, 1))
+#: No more than this is left of a word, ...
+BEGINNING_CODEPOINTS_MAX: Final = 8
+#: ... but a word as long as this is two words in one: as much of the second, its ending off, is a
+#: term of its own.
+COMPOUND_CODEPOINTS_MIN: Final = 16
+SECOND_CODEPOINTS: Final = 6
+SECOND_ENDING_CODEPOINTS: Final = 2
+
 _WINDOW: Final = {JOINED2: 2, JOINED3: 3}
 _ONLY_MARKS: Final = re.compile(r"[*\u2010-\u2015\u2212-]+")
+_DIGIT: Final = re.compile("[0-9]")
 
 
 class Kind(enum.IntEnum):
@@ -54,16 +71,26 @@ class Term(NamedTuple):
 
 def terms(query: str) -> list[Term]:
     """The query's terms in the order in which they first occur; none for a query without any."""
-    found: dict[str, Term] = {}
-    for piece in _pieces(query):
-        for text in _cut(piece):
-            found.setdefault(text, _term(text))
-    return list(found.values())
+    texts = _texts(query)
+    if sum(map(_is_word, texts)) >= QUESTION_WORDS_MIN:
+        texts = _shortened(texts)
+    return list(map(_term, texts))
+
+
+def terms_of_any_query(text: str) -> list[Term]:
+    """What queries made of a text's words would look up, each once: the few words of one query as
+    they are, the many of another cut."""
+    whole = _texts(text)
+    return [_term(it) for it in dict.fromkeys([*whole, *_shortened(whole)])]
 
 
 def has_terms(query: str) -> bool:
     """Whether the query has any term; does no more work than it takes to find the first."""
     return any(map(_cut, _pieces(query)))
+
+
+def _texts(query: str) -> list[str]:
+    return list(dict.fromkeys(text for piece in _pieces(query) for text in _cut(piece)))
 
 
 def _pieces(query: str) -> list[str]:
@@ -150,3 +177,29 @@ def _term(text: str) -> Term:
     codes = classes(text)
     whole_word = WORD in codes and JOINED2 not in codes and JOINED3 not in codes
     return Term(Kind.WORD if whole_word else Kind.ANYWHERE, text)
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is a word of a script that spaces its words, and nothing else."""
+    return set(classes(text.replace("'", ""))) == {WORD} and not _DIGIT.search(text)
+
+
+def _shortened(texts: list[str]) -> list[str]:
+    return list(
+        dict.fromkeys(it for text in texts for it in (_stems(text) if _is_word(text) else (text,)))
+    )
+
+
+def _stems(word: str) -> list[str]:
+    """What of a word stands for it in a question: of its longest part where it has an apostrophe
+    (`l'énergie`, `Newton's`), the beginning; of a very long one a piece of its end as well."""
+    part = max(word.split("'"), key=len)
+    size = len(part)
+    if size < 3:
+        return [word]
+    ending = next((cut for least, cut in ENDINGS if size >= least), 0)
+    beginning = part[: min(size - ending, BEGINNING_CODEPOINTS_MAX)]
+    if size < COMPOUND_CODEPOINTS_MIN:
+        return [beginning]
+    end = size - SECOND_ENDING_CODEPOINTS
+    return [beginning, part[end - SECOND_CODEPOINTS : end]]

@@ -1,7 +1,7 @@
 """The words that a store's texts have most often, decoded before anybody asks for them.
 
 Decoding is most of what a word costs the first time, and costs most for the words that most texts
-have. They are found as a query would be cut, in a sample of the chunks. Refuses to know who hands
+have. They are found as queries would be cut, in a sample of the chunks. Refuses to know who hands
 them over to whom, and what is asked meanwhile.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from hadano import limits
 from hadano.connection import Connection
-from hadano.plan import Term, terms
+from hadano.plan import Term, terms_of_any_query
 
 _NEWEST: Final = "SELECT max(id) FROM chunks"
 #: Ids are sparse where much was deleted: the first chunk from there on.
@@ -27,7 +27,7 @@ def warm(db: Connection) -> Iterator[None]:
     seen: Counter[Term] = Counter()
     for n in range(limits.WARM_SAMPLE_CHUNKS):
         text = db.value(_TEXT, (1 + n * newest // limits.WARM_SAMPLE_CHUNKS,))
-        seen.update(terms(text or ""))
+        seen.update(terms_of_any_query(text or ""))
         yield
     # The commonest last, for what was asked for last is dropped last.
     for term in reversed(_affordable(seen, newest)):

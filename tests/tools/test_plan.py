@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hadano.plan import Kind, Term, has_terms, terms
+from hadano.plan import Kind, Term, has_terms, terms, terms_of_any_query
 
 SUBSTRING, WORD, ANYWHERE = Kind.SUBSTRING, Kind.WORD, Kind.ANYWHERE
 
@@ -33,7 +33,7 @@ def texts(query: str) -> list[str]:
         ("don't don’t", ["don't"]),
         ("src/app/main.py:42,", ["src/app/main.py:42"]),
         ("colour::mix nosuch:blocked", ["colour::mix", "nosuch:blocked"]),
-        ("amber AND NOT lamp OR NEAR(a b)", ["amber", "and", "not", "lamp", "or", "near(a", "b"]),
+        ("glow AND NOT lamp OR NEAR(a b)", ["glow", "and", "not", "lamp", "or", "near(a", "b"]),
         ('"amber lamp"', ["amber", "lamp"]),
         ("5% $5 _b \\d %", ["5%", "$5", "_b", "\\d", "%"]),
         ("- -- * – — amber", ["amber"]),
@@ -71,6 +71,65 @@ def test_a_query_is_split_at_white_space_and_freed_of_punctuation(query, expecte
 )
 def test_a_run_of_unspaced_script_stands_for_its_windows(query, expected) -> None:
     assert texts(query) == expected
+
+
+#: Six words that stand for themselves: with them any further ones are of a question.
+SIX = "what are the old four and"
+
+
+def of_a_question(words: str) -> list[str]:
+    return texts(f"{SIX} {words}")[6:]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("ship", ["ship"]),
+        ("tides", ["tide"]),
+        ("rocket", ["rocke"]),
+        ("rockets", ["rocke"]),
+        ("launched", ["launch"]),
+        ("conduction", ["conduct"]),
+        ("characteristic", ["characte"]),
+        ("compressibility", ["compress"]),
+        ("Raketenabwehrsystemen", ["raketena", "system"]),
+        ("Größen", ["gross"]),
+        ("ракетами", ["ракета"]),
+        ("ракет ракеты", ["раке", "ракет"]),
+        ("l'énergie Newton's don’t o'b 'tis", ["energ", "newto", "don", "o'b", "tis"]),
+    ],
+)
+def test_a_word_of_a_question_is_looked_for_by_its_beginning(words, expected) -> None:
+    assert of_a_question(words) == expected
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "foo_bar.py",
+        "--no-verify",
+        "utf8decoder",
+        "user@example.org",
+        "high-speed",
+        "std::vector",
+        "東京",
+        "ภาษ",
+        "123456789",
+    ],
+)
+def test_a_term_that_is_more_than_a_word_stays_whole_in_a_question(term) -> None:
+    assert of_a_question(term) == [term]
+
+
+def test_fewer_than_six_words_are_no_question_and_stay_whole() -> None:
+    few = ["rockets", "launched", "compressibility", "l'energie", "tides"]
+    assert texts(" ".join(few)) == few
+    assert texts(" ".join([*few, "tides", "foo_bar.py", "12345", "東京都庁"]))[:5] == few
+
+
+def test_a_text_has_the_terms_of_few_words_and_of_many() -> None:
+    both = [term.text for term in terms_of_any_query("rockets ship 東京都庁")]
+    assert both == ["rockets", "ship", "東京", "京都", "都庁", "rocke"]
 
 
 @pytest.mark.parametrize("query", ["", " ", "\u3000", "\t\n", '""""', "???", "()", "()*", "-", "*"])
@@ -113,11 +172,12 @@ def test_short_terms_are_whole_words_only_in_scripts_that_space_them(text, kind)
     assert term.kind == kind
 
 
-@given(st.text(max_size=40))
+@given(st.text(max_size=40) | st.lists(st.text(max_size=20), min_size=6).map(" ".join))
 def test_terms_are_a_function_of_the_query_and_each_comes_once(query: str) -> None:
     found = terms(query)
     assert found == terms(query)
     assert len(set(found)) == len(found)
+    assert set(found) <= set(terms_of_any_query(query))
     assert has_terms(query) == bool(found)
     for term in found:
         assert isinstance(term, Term)

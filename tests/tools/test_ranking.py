@@ -128,6 +128,16 @@ def test_the_plain_scan_agrees_with_fts5_where_both_can_be_asked(many: Store) ->
         assert ranking(by_scanning(many, query)) == by_fts5(many, query)
 
 
+def test_a_question_finds_words_with_other_endings_in_the_order_of_fts5(store: Store) -> None:
+    for n, words in enumerate(["rocket", "rockets launching", "a pocket", "the launch of one"]):
+        store.put(words + " text" * n, id=f"d{n}")
+    query = "which are the rockets that were launched"
+    found = store.search(query)
+    assert shown(found) == merged(store, by_fts5(store, query), 3, 10)
+    assert {document["doc_id"] for document in found} == {"d0", "d1", "d3"}
+    assert store.found("rockets launched") == ["d1"]
+
+
 def test_the_first_two_ranks_alone_score_0_0325(store: Store) -> None:
     store.put("amber " * 200, id="a")
     assert shown(store.search("amber")) == [("a", 0.0325, [1, 2])]
