@@ -48,7 +48,7 @@ BUSY_MS_MAX: Final = 5_000
 ERASE_AT_ONCE_LEAVES_MAX: Final = 40_000
 #: Of a call's time, what that may take before it is undone and left to the background.
 ERASE_AT_ONCE_MS_MAX: Final = 1_000
-#: Pages of the index that one transaction in the background rewrites: some 20 ms.
+#: Pages of the index that one transaction in the background rewrites: some 5 ms.
 MERGE_PAGES: Final = 64
 #: The index is merged into one segment in the background where it has so many, of so many leaves of
 #: 4 KiB together, and all but the largest are at least such a part of it.
