@@ -25,24 +25,31 @@ cdef struct Change:
 
 
 cdef inline uint32_t occurrences(
-    const uint8_t *at, size_t n, const uint8_t *sought, size_t sought_n
+    const uint8_t *text, size_t n, const uint8_t *sought, size_t sought_n
 ) noexcept nogil:
     """How often a text has a trigram that begins with `sought`, or trigrams that it is made of;
-    they may overlap, and the text's last two codepoints head none."""
-    cdef const uint8_t *stop = at + n
-    cdef const uint8_t *last = stop
+    they may overlap, and the text's last two codepoints head none. What is looked for is its last
+    byte: beyond Latin script, its first is also that of most other codepoints."""
+    cdef size_t heads = n
+    cdef size_t tail = sought_n - 1
+    cdef const uint8_t *at
+    cdef const uint8_t *stop
     cdef uint32_t count = 0
     cdef int i
+    if n < sought_n:
+        return 0
     for i in range(2):
-        while last > at:
-            last -= 1
-            if last[0] & 0xC0 != 0x80:
+        while heads:
+            heads -= 1
+            if text[heads] & 0xC0 != 0x80:
                 break
-    while at < last:
-        at = <const uint8_t *>memchr(at, sought[0], last - at)
+    at = text + tail
+    stop = text + min(n, heads + tail)
+    while at < stop:
+        at = <const uint8_t *>memchr(at, sought[tail], stop - at)
         if at == NULL:
             break
-        count += <size_t>(stop - at) >= sought_n and memcmp(at, sought, sought_n) == 0
+        count += memcmp(at - tail, sought, sought_n) == 0
         at += 1
     return count
 

@@ -143,6 +143,8 @@ cdef class Vocabulary(Changes):
                 change = &self.changes[term.seen - self.dropped]
                 code = self.put(term, change.row, occurrences_in(change, sought, n, columns))
                 term.seen += 1
+                if self.cancelled:
+                    code = CANCELLED
             if code == MORE and term.blocks != self.blocks():
                 code = self.widen(term, term.n)
         self.complain(code)
@@ -173,7 +175,8 @@ cdef class Vocabulary(Changes):
         return MORE
 
     cdef int widen(self, Decoded term, size_t room) noexcept nogil:
-        """Room for so many postings, and for all blocks that there are."""
+        """Room for so many postings, and for all blocks that there are: fewer than before where
+        the term was decoded by another ranker, which had room for more rows."""
         cdef uint32_t *start = term.start
         cdef uint16_t *low = term.low
         cdef uint16_t *count = term.count
@@ -181,7 +184,7 @@ cdef class Vocabulary(Changes):
         cdef size_t block
         if self.room_for(term, room) != MORE:
             return NO_MEMORY
-        memcpy(term.start, start, blocks * sizeof(uint32_t))
+        memcpy(term.start, start, min(blocks, term.blocks) * sizeof(uint32_t))
         for block in range(blocks, term.blocks):
             term.start[block] = <uint32_t>term.n
         memcpy(term.low, low, term.n * sizeof(uint16_t))

@@ -212,6 +212,43 @@ def test_terms_of_another_ranker_are_taken_whatever_happened_since() -> None:
         agree(db, kept, [(SUBSTRING, "function")])
 
 
+def test_terms_of_a_ranker_with_room_for_more_rows_are_fitted_into_what_there_is() -> None:
+    """How many rows there is room for is a matter of when a ranker first looked."""
+    db = fresh()
+    db.execute("INSERT INTO sqlite_sequence VALUES('chunks', 1000000)")
+    with db:
+        take(db, ("add", "", ["function"]))
+    kept = Ranker(db)
+    agree(db, kept, [(SUBSTRING, "function")])
+    db.execute("UPDATE sqlite_sequence SET seq = 1490000")
+    with db:
+        take(db, ("add", "", ["function"]))
+    other = Ranker(db)
+    rare = [(SUBSTRING, f"word{number}") for number in range(20)]
+    agree(db, other, rare)
+    with db:
+        kept.adopt(other)
+    agree(db, kept, rare)
+    with db:
+        take(db, ("add", "", [text for _, text in rare]))
+    agree(db, kept, rare)
+    kept.close()
+
+
+def test_a_cut_ends_the_counting_of_terms_in_changed_rows(filled: apsw.Connection) -> None:
+    """A thousand terms in a thousand rows take longer than a call has."""
+    ranker = Ranker(filled)
+    agree(filled, ranker, [(SUBSTRING, "function")])
+    with filled:
+        take(filled, ("add", "", ["function"]))
+    ranker.cancel()
+    with filled, pytest.raises(Cancelled):
+        ranker.rank([(SUBSTRING, "function")], 3, 1000)
+    assert ranker.cached_bytes == 0
+    ranker.resume()
+    agree(filled, ranker, [(SUBSTRING, "function")])
+
+
 def test_terms_of_a_state_that_is_yet_to_come_are_not_taken(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     with closing(fresh(path)) as db, closing(loaded(path)) as ahead:
