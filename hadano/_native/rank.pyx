@@ -58,13 +58,13 @@ cdef enum Outcome:
     STORE_FAILED = 5
 
 # FTS5's fixed record ids and packing (fts5_index.c: FTS5_AVERAGES_ROWID and its neighbours); a
-# segment's id is from 1 to how many there may be (fts5AllocateSegid).
+# segment's id is from 1 to how many there may be (fts5AllocateSegid), and levels may be as many
+# (fts5StructureDecode): each time that all is merged into one segment, two are put on top, up to 65.
 cdef enum:
     AVERAGES_RECORD = 1
     STRUCTURE_RECORD = 10
     SEGMENT_SHIFT = 37
     SEGMENTS_MAX = 2000
-    LEVELS_MAX = 64
     PAGE_HEADER = 4
 
 # The index's columns, in schema order, as bits of a mask.

@@ -98,7 +98,7 @@ cdef class Snapshot(Terms):
         at = varint(at, stop, &levels)
         at = varint(at, stop, &total) if at != NULL else NULL
         at = varint(at, stop, &skipped) if at != NULL else NULL
-        if at == NULL or levels > LEVELS_MAX or total > SEGMENTS_MAX:
+        if at == NULL or levels > SEGMENTS_MAX or total > SEGMENTS_MAX:
             return DAMAGED
         self.segments_n = 0
         self.half_merged = False

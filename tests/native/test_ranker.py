@@ -172,6 +172,27 @@ def test_while_a_merge_is_under_way_a_rows_trigrams_are_found_in_both_its_ends()
     kept.close()
 
 
+def test_an_index_that_was_made_one_segment_again_and_again_is_still_read() -> None:
+    """Each time FTS5 puts two levels on top, until there are 65, and takes none away."""
+    db = fresh(pgsz=64)
+    kept = Ranker(db)
+    take(db, ("add", "title", ["function rollback"] * 20))
+    for _ in range(40):
+        take(db, ("add", "title", ["function"]))
+        tell(db, "merge", -64)
+        while has_merged(db):
+            pass
+        agree(db, kept, [(SUBSTRING, "function")])
+    assert levels(db) > 64
+    agree(db, Ranker(db), [(SUBSTRING, "rollback")])
+
+
+def levels(db: apsw.Connection) -> int:
+    """The number that the index's structure record begins with, behind four bytes of another."""
+    record = db.execute("SELECT block FROM chunks_fts_data WHERE id = 10").fetchall()[0][0]
+    return postings.varints(record[4:])[0]
+
+
 def test_a_ranking_that_fails_leaves_no_statement_standing() -> None:
     """While one stands, SQLite keeps an interrupt up, and no ROLLBACK gets through."""
     db = fresh()
