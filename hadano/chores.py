@@ -310,17 +310,18 @@ class Housekeeper:
     def _copy_log(self, db: Connection) -> bool:
         """Copies the write-ahead log into the file, and empties it where text is to be erased or it
         has grown past what may lie idle. False where another process still needs some of it."""
-        owed = self._owed.take(_COPY, _EMPTY)
-        if not owed:
-            return True
-        done = False
-        # To wait for a reader is to hold up all writers; this is tried again instead.
-        db.wait_at_most(0)
-        try:
-            with self.copying:
+        # Taken under the lock: what is owed no more and not under way either has been done.
+        with self.copying:
+            owed = self._owed.take(_COPY, _EMPTY)
+            if not owed:
+                return True
+            done = False
+            # To wait for a reader is to hold up all writers; this is tried again instead.
+            db.wait_at_most(0)
+            try:
                 done = db.checkpoint(truncate=_EMPTY in owed)
-        finally:
-            db.wait_at_most(limits.BUSY_MS_MAX)
-            if not done:
-                self._owed.ask(*owed)
+            finally:
+                db.wait_at_most(limits.BUSY_MS_MAX)
+                if not done:
+                    self._owed.ask(*owed)
         return done
