@@ -58,8 +58,8 @@ cdef enum Outcome:
     STORE_FAILED = 5
 
 # FTS5's fixed record ids and packing (fts5_index.c: FTS5_AVERAGES_ROWID and its neighbours); a
-# segment's id is from 1 to how many there may be (fts5AllocateSegid), and levels may be as many
-# (fts5StructureDecode): each time that all is merged into one segment, two are put on top, up to 65.
+# segment's id is from 1 to how many there may be (fts5AllocateSegid). There may be as many levels
+# (fts5StructureDecode): each merge of all into one segment puts two on top, until there are 65.
 cdef enum:
     AVERAGES_RECORD = 1
     STRUCTURE_RECORD = 10
