@@ -10,11 +10,14 @@ cdef enum:
     BEYOND, LOGGED, LOG, FRESH_TEXT
     CHANGE_STATEMENTS
 
+# What is indexed of one row.
+INDEXED_TEXTS = "SELECT text, title, words FROM {chunks}_indexed WHERE id = ?1"
+
 CHANGE_TEXTS = (
     "SELECT id, id FROM {index}_docsize WHERE id > ?1 ORDER BY id",
     "SELECT max(n) FROM {chunks}_unindexed",
     "SELECT chunk, n FROM {chunks}_unindexed WHERE n > ?1 ORDER BY n",
-    "SELECT text, title, words FROM {chunks}_indexed WHERE id = ?1",
+    INDEXED_TEXTS,
 )
 
 # A row as it was found to be: its columns one behind the other, as they are indexed; NULL: gone.
@@ -70,7 +73,8 @@ cdef uint32_t occurrences_in(
 
 
 cdef void fold(uint8_t *at, size_t n) noexcept nogil:
-    """Make of an indexed text what its trigrams are of: see fill_key."""
+    """Make of an indexed text, or a trigram of it, what FTS5 keeps: ASCII capitals folded, U+FFFE
+    and U+FFFF as U+FFFD."""
     cdef size_t i
     for i in range(n):
         if 65 <= at[i] <= 90:

@@ -44,7 +44,7 @@ WRITING_TEXTS = (
     "DELETE FROM {index}_idx WHERE segid = ?1 AND term < coalesce((SELECT term FROM {index}_idx"
     " WHERE segid = ?1 AND pgno >> 1 >= ?2 ORDER BY term LIMIT 1), x'ff')",
     "DELETE FROM {index}_data WHERE id >= ?1 AND id < ?2",
-    "SELECT text, title, words FROM {chunks}_indexed WHERE id = ?1",
+    INDEXED_TEXTS,
     "SELECT id, sz FROM {index}_docsize WHERE id = ?1",
     "DELETE FROM {index}_docsize WHERE id = ?1",
 )
@@ -1150,15 +1150,11 @@ cdef inline int64_t doclist_index(const Segment *segment) noexcept nogil:
 
 
 cdef void fill_key(Key *key, const uint8_t *text, uint32_t n) noexcept nogil:
-    """A trigram as FTS5 keeps it: ASCII capitals folded, U+FFFE and U+FFFF as U+FFFD, the byte of
-    its main index before it."""
-    cdef uint32_t i
+    """A trigram as FTS5 keeps it, the byte of its main index before it."""
     memset(key, 0, sizeof(Key))
     key.at[0] = 0x30
-    for i in range(n):
-        key.at[1 + i] = text[i] + 32 if 65 <= text[i] <= 90 else text[i]
-        if i >= 2 and text[i - 2] == 0xEF and text[i - 1] == 0xBF and text[i] > 0xBD:
-            key.at[1 + i] = 0xBD
+    memcpy(key.at + 1, text, n)
+    fold(key.at + 1, n)
     key.n = <uint8_t>(n + 1)
 
 

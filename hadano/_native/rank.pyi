@@ -8,6 +8,7 @@ class _Connection(Protocol):
 LIBRARY: Final[str]
 ENTRY_POINT: Final[str]
 STATEMENT_TEXTS: Final[tuple[str, ...]]
+INDEXED_TEXTS: Final[str]
 CHANGE_TEXTS: Final[tuple[str, ...]]
 TEXTS: Final[str]
 WRITING_TEXTS: Final[tuple[str, ...]]

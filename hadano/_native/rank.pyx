@@ -90,8 +90,6 @@ cdef enum:
     NO_DOCUMENT = 0xFFFFFFFF
 
 cdef enum:
-    # Leaves between two of FTS5's own merges (fts5_index.c).
-    WORK_UNIT = 64
     # Bytes of a row whose two numbers take one byte each, at most.
     SHORT_ROW = 2 + 63
     # Trigrams of one phrase before the byte that numbers them starts anew.
