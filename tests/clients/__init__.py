@@ -1,0 +1,1 @@
+"""Clients that others wrote, each through every tool and both doors."""

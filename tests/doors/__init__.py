@@ -1,0 +1,1 @@
+"""The commands: what they do, what they refuse, and what they leave behind."""

@@ -1,0 +1,1 @@
+"""Nothing lost, nothing left: faults, kills, damage and erasure, and who looks for what is left."""
