@@ -1,9 +1,11 @@
-"""Real notes with everything that a document can have, made from their own words.
+"""Real notes with everything that a document can have, made from their own words, and what they
+go through in a store: they are quoted, deleted or replaced, and looked for in its index.
 
 They lie beside the repository; who lacks them skips what needs them."""
 
 import json
 import lzma
+import time
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
@@ -15,8 +17,13 @@ import pytest
 from hadano import limits
 from hadano._native import search_form
 from tests.oracle.chunking import windows
+from tests.reliability.examiner import Finding, index_traces, opened
+from tests.tools.store import Store
 
 NOTES = Path(__file__).parents[3] / "shared" / "data" / "notes-100k.jsonl.xz"
+
+#: What a note is replaced by.
+NEW = {"title": "replaced", "content": "nothing of the old text"}
 
 needed = pytest.mark.skipif(not NOTES.exists(), reason="the notes are not there")
 
@@ -76,3 +83,35 @@ def rows(document: dict[str, Any]) -> Iterator[bytes]:
     columns.append([msgspec.json.encode(document).decode()])
     for row in columns:
         yield "".join(row).encode().lower()
+
+
+def traces_in_index(store: Store) -> list[Finding]:
+    """What the index tells of erased text. The index of a long doclist may go on naming a chunk
+    that headed one of its pages: a number, which is not used again."""
+    db = opened(store.path)
+    try:
+        return [finding for finding in index_traces(db) if finding.place != "doclist index"]
+    finally:
+        db.close()
+
+
+def quote(store: Store, document: dict[str, Any]) -> None:
+    """Calls that put some of a document's text into the audit log, about no document."""
+    words = document["content"].split()
+    for query in (" ".join(words[3:9]), document["title"]):
+        store.answer("search_documents", {"query": query[:1_024]})
+    for edge in document["relations"][:1]:
+        store.ask("query_graph", node=edge["src"], rel=edge["rel"])
+    store.refused("store_document", title=" ", content=document["content"])
+
+
+def insist(store: Store, tool: str, **arguments: object) -> float:
+    """Calls until there was time enough: others may need the machine. How long the last call
+    took."""
+    while True:
+        began = time.perf_counter()
+        content, is_error = store.answer(tool, arguments)
+        took = time.perf_counter() - began
+        if not is_error:
+            return took
+        assert content["error"]["code"] == "E_TIMEOUT"

@@ -32,8 +32,8 @@ from tests.reliability.examiner import (
     without,
     without_rows,
 )
+from tests.reliability.notes import NEW, insist, quote, traces_in_index
 from tests.reliability.sound import quiet
-from tests.reliability.test_erasure_of_real_notes import NEW, insist, quote, traces_in_index
 from tests.tools.store import Store, settled, until
 
 GIVEN = os.environ.get("HADANO_TEST_STORE")

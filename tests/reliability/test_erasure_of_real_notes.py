@@ -15,16 +15,8 @@ import pytest
 
 from hadano import audit
 from tests.reliability import notes
-from tests.reliability.examiner import (
-    Finding,
-    Words,
-    index_traces,
-    kept,
-    opened,
-    raw_traces,
-    secret,
-    without,
-)
+from tests.reliability.examiner import Words, kept, raw_traces, secret, without
+from tests.reliability.notes import NEW, insist, quote, traces_in_index
 from tests.tools.store import Store, no_erasing_at_once, until
 
 pytestmark = notes.needed
@@ -38,38 +30,6 @@ def held(store: Store, documents: list[dict[str, Any]]) -> Words:
     schema = store.rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
     rows = [row for document in documents for row in notes.rows(document)]
     return kept([*rows, *(sql.encode().lower() for (sql,) in schema)])
-
-
-def traces_in_index(store: Store) -> list[Finding]:
-    """What the index tells of erased text. The index of a long doclist may go on naming a chunk
-    that headed one of its pages: a number, which is not used again."""
-    db = opened(store.path)
-    try:
-        return [finding for finding in index_traces(db) if finding.place != "doclist index"]
-    finally:
-        db.close()
-
-
-def quote(store: Store, document: dict[str, Any]) -> None:
-    """Calls that put some of a document's text into the audit log, about no document."""
-    words = document["content"].split()
-    for query in (" ".join(words[3:9]), document["title"]):
-        store.answer("search_documents", {"query": query[:1_024]})
-    for edge in document["relations"][:1]:
-        store.ask("query_graph", node=edge["src"], rel=edge["rel"])
-    store.refused("store_document", title=" ", content=document["content"])
-
-
-def insist(store: Store, tool: str, **arguments: object) -> float:
-    """Calls until there was time enough: others may need the machine. How long the last call
-    took."""
-    while True:
-        began = time.perf_counter()
-        content, is_error = store.answer(tool, arguments)
-        took = time.perf_counter() - began
-        if not is_error:
-            return took
-        assert content["error"]["code"] == "E_TIMEOUT"
 
 
 class Erasures:
@@ -112,7 +72,6 @@ class Erasures:
 
 
 _NONE: dict[str, Any] = {"title": "", "content": ""}
-NEW = {"title": "replaced", "content": "nothing of the old text"}
 
 
 def run(store: Store, replacement: dict[str, Any] | None, count: int, gone: int) -> None:
