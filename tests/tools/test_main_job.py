@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import os
 from itertools import islice
 from pathlib import Path
 
@@ -39,9 +40,8 @@ def holds(note: dict[str, str], query: str) -> bool:
 @pytest.mark.skipif(not NOTES.exists(), reason="the notes are not part of the repository")
 def test_ten_thousand_notes_go_in_one_by_one_and_are_found(tmp_path) -> None:
     given = {note["id"]: note for note in notes()}
-    parameters = StdioServerParameters(
-        command=REAL[0], args=list(REAL[1:]), env={"HADANO_DB": str(tmp_path / "store.db")}
-    )
+    given = os.environ | {"HADANO_DB": str(tmp_path / "store.db")}
+    parameters = StdioServerParameters(command=REAL[0], args=list(REAL[1:]), env=given)
 
     async def work() -> None:
         async with Client(parameters) as client:

@@ -1,5 +1,6 @@
 """The HTTP door costs standard input and output nothing: none of it is imported there."""
 
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ def test_a_server_on_pipes_imports_nothing_of_the_http_door(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "hadano.server"],
         input=as_line(initialize()) + as_line(call(1, "db_status")),
-        env={"HADANO_DB": str(tmp_path / "store.db")},
+        env=os.environ | {"HADANO_DB": str(tmp_path / "store.db")},
         capture_output=True,
         cwd=ROOT,
     )
