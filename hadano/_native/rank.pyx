@@ -172,6 +172,9 @@ include "changes.pxi"
 include "postings.pxi"
 include "score.pxi"
 include "agreement.pxi"
+include "sheets.pxi"
+include "separators.pxi"
+include "gone.pxi"
 include "erase.pxi"
 
 
