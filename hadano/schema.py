@@ -2,7 +2,7 @@
 
 All SQL that shapes the file stands here. `migrate` steps are append-only: a file of every version
 that was ever released must open for ever (`tests/fixtures` will keep one of each). Knows nothing of
-APSW: it hands out statements, `connection.py` runs them.
+APSW: it hands out statements, `connection` runs them.
 
 Three choices shape the rest:
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hadano import connection
-from hadano.connection import Connection
+from hadano.connection import Connection, file
 from hadano.errors import HadanoError
 from hadano.rebuild import rebuild
 from tests.doors import kit
@@ -188,7 +187,7 @@ def test_a_file_that_counts_its_pages_wrong_is_failed_or_not_opened(path, pages)
 
 
 def test_a_check_ends_when_its_connection_is_stopped(path, monkeypatch) -> None:
-    monkeypatch.setattr(connection, "_STEPS_UNTIL_ASKED", 1)
+    monkeypatch.setattr(file, "_STEPS_UNTIL_ASKED", 1)
     with closing(Connection(str(path))) as db:
         monkeypatch.setattr(db, "_go_on", lambda: db.stop("closing"))
         with pytest.raises(HadanoError) as refused:

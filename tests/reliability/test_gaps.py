@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from hadano.backup import backup
-from hadano.pages import PAGES_MAX, without_gap
+from hadano.connection.pages import PAGES_MAX, without_gap
 from tests.reliability.examiner import raw_traces, secret
 from tests.reliability.pages import FREE_LEAF, FREE_TRUNK, OVERFLOW, Pages
 from tests.reliability.sound import quiet, state_of

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hadano import chores, connection, ingest, limits, turns
-from hadano.connection import Connection
+from hadano import chores, ingest, limits
+from hadano.connection import Connection, patience, turns
 from hadano.errors import Code, HadanoError
 from tests.reliability.mixed import WORDS, Contents, applied, write
 from tests.reliability.sound import quiet, state_of
@@ -157,7 +157,7 @@ def test_the_longer_a_lock_is_waited_for_the_sooner_it_is_asked_for_again(
     fake = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append)
     with closing(Connection(str(path))) as db, Neighbour(path) as other:
         other.run("BEGIN IMMEDIATE")
-        monkeypatch.setattr(connection, "time", fake)
+        monkeypatch.setattr(patience, "time", fake)
         with pytest.raises(HadanoError) as refused, db.change():
             pass
     assert refused.value.code == Code.TIMEOUT

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from hadano import limits, model, turns, vectors
-from hadano.connection import Connection
+from hadano import limits, model, vectors
+from hadano.connection import Connection, turns
 from hadano.errors import HadanoError
 from hadano.service import Service
 from hadano.types import Settings
@@ -494,7 +494,8 @@ def test_with_embeddings_off_nothing_of_vectors_is_loaded(path, embeddings) -> N
     command = [sys.executable, "-c", _LOADED, path, embeddings]
     ran = subprocess.run(command, capture_output=True, check=True, text=True)
     modules, _, status = ran.stdout.partition(" {")
-    ours = {"hadano.model", "hadano.blocks", "hadano._native.embed", "hadano._native.near"}
+    kernels = {"hadano._native.embed", "hadano._native.near"}
+    ours = {"hadano.model", "hadano.connection.blocks", *kernels}
     assert ours & set(modules.split()) == (set() if embeddings == "off" else ours)
     assert ('"vec_version":null' in status) is (embeddings == "off")
 
