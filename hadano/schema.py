@@ -1,8 +1,8 @@
 """The tables, as they are, and how a file of an earlier version becomes one of this version.
 
-All SQL that shapes the file stands here. `migrate` steps are append-only: a file of every version
-that was ever released must open for ever (`tests/fixtures` will keep one of each). Knows nothing of
-APSW: it hands out statements, `connection` runs them.
+All SQL that shapes the file stands here. MIGRATIONS is append-only: a file of every version that
+was ever released must open for ever (`tests/fixtures` keeps one of each). Knows nothing of APSW: it
+hands out statements, `connection` runs them.
 
 Three choices shape the rest:
 
@@ -24,6 +24,7 @@ from hadano import limits
 
 #: Stands in the file's header (PRAGMA application_id): "Hado" in ASCII.
 APPLICATION_ID: Final = 0x4861646F
+
 _V1: Final = """
 CREATE TABLE docs(
   n INTEGER PRIMARY KEY,
@@ -92,7 +93,7 @@ CREATE TABLE chores(
 
 #: Rows of calls about no document, and of refused ones, can quote a text that is gone
 #: (`audit.forget`); `forgetting` holds such texts while there was no time to look for them.
-_V2 = """
+_V2: Final = """
 DROP INDEX audit_log_sha256;
 CREATE INDEX audit_log_saying ON audit_log(n)
 WHERE args IS NOT NULL AND (doc_id IS NULL OR outcome <> 'ok');
@@ -106,7 +107,7 @@ CREATE TABLE forgetting(
 
 #: Chunks of which something was taken out of the full-text index, the last of them: by these
 #: a connection knows what of its decoded terms is still true (`_native/changes.pxi`).
-_V3 = """
+_V3: Final = """
 CREATE TABLE chunks_unindexed(
   n INTEGER PRIMARY KEY,
   chunk INTEGER NOT NULL
