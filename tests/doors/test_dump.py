@@ -19,11 +19,6 @@ from tests.doors import kit
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return kit.store(tmp_path / "notes.db")
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> Path:
     return tmp_path / "restored.db"
 

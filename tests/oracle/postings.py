@@ -6,10 +6,11 @@ terms are the planner's numbers.
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from tests.oracle.folding import ascii_lower
 
 SUBSTRING, WORD, ANYWHERE = range(3)
 K1, B, IDF_MIN = 1.2, 0.75, 1e-6
@@ -17,11 +18,6 @@ K1, B, IDF_MIN = 1.2, 0.75, 1e-6
 Term = tuple[int, str]
 #: Trigram → (row, column) → offsets
 Spots = dict[str, dict[tuple[int, str], set[int]]]
-
-
-def lower_ascii(text: str) -> str:
-    """ASCII capitals to small letters, as the index has them."""
-    return re.sub("[A-Z]", lambda capital: capital[0].lower(), text)
 
 
 def unit(text: str) -> str:
@@ -58,7 +54,7 @@ def spots(db: Any) -> Spots:
 
 def frequencies(index: Spots, kind: int, text: str) -> Counter[int]:
     """Row → occurrences of one term."""
-    text = lower_ascii(text)
+    text = ascii_lower(text)
     found: Counter[int] = Counter()
     if kind == ANYWHERE:
         for trigram in index:

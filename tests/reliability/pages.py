@@ -18,8 +18,6 @@ KINDS: Final = {
     LEAF_TABLE: "leaf of a table",
 }
 FREE_TRUNK, FREE_LEAF, OVERFLOW = "trunk of the freelist", "free page", "overflow page"
-#: Up to so many bytes between two cells are a fragment: too small to be listed as free.
-FRAGMENT_BYTES_MAX: Final = 3
 
 
 class Stretch(NamedTuple):
