@@ -10,8 +10,6 @@ import argparse
 import os
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
-from itertools import count
 from typing import Final
 
 from hadano import console, files, status
@@ -31,16 +29,11 @@ def backup(source: str, folder: str) -> str:
     where it is damaged, E_INTERNAL where the disk is full; OSError where files cannot be made.
     """
     name = os.path.splitext(os.path.basename(source))[0]
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    stamped = files.stamped(name)
     with files.draft(folder, name) as path:
         _copy(source, path)
         _check(path)
-        for copy in count(1):
-            again = f"-{copy}" if copy > 1 else ""
-            target = os.path.join(folder, f"{name}-{stamp}{again}.db")
-            if files.publish_new(path, target):
-                return target
-    raise AssertionError("counting has no end")
+        return files.publish_numbered(path, folder, stamped)
 
 
 def _copy(source: str, path: str) -> None:

@@ -11,6 +11,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
 from typing import Final
 
 #: What SQLite may leave beside a database that is thrown away.
@@ -62,6 +64,21 @@ def publish_new(path: str, name: str) -> bool:
         os.rename(path, name)
     _sync_folder(os.path.dirname(name))
     return True
+
+
+def stamped(name: str) -> str:
+    """`name-YYYYMMDDTHHMMSSZ`: a name that tells this moment, in UTC."""
+    return f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def publish_numbered(path: str, folder: str, name: str) -> str:
+    """Gives a draft the name `name.db` in `folder`, with a number where that is taken; its path."""
+    for copy in count(1):
+        again = f"-{copy}" if copy > 1 else ""
+        target = os.path.join(folder, f"{name}{again}.db")
+        if publish_new(path, target):
+            return target
+    raise AssertionError("counting has no end")
 
 
 def _sync(path: str) -> None:

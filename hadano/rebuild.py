@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -33,8 +32,9 @@ _LAST_CHUNK: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
 
 def rebuild(source: str, folder: str) -> tuple[str, int, bool]:
-    """Makes `name-rebuilt-YYYYMMDDTHHMMSSZ.db` in `folder` from the file at `source`; gives its
-    path, how many documents it holds, and whether the audit log could be read.
+    """Makes `name-rebuilt-YYYYMMDDTHHMMSSZ.db` in `folder` from the file at `source`, with a number
+    where that name is taken; gives its path, how many documents it holds, and whether the audit log
+    could be read.
 
     The new file is checked before it gets its name. Raises HadanoError: E_VALIDATION where the
     source is missing or no database of ours, E_INTEGRITY where its documents or relations cannot
@@ -42,7 +42,7 @@ def rebuild(source: str, folder: str) -> tuple[str, int, bool]:
     files cannot be made.
     """
     name = os.path.splitext(os.path.basename(source))[0] + "-rebuilt"
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    stamped = files.stamped(name)
     with files.draft(folder, name) as path:
         with closing(Connection(source, reading=True)) as old, closing(Connection(path)) as new:
             new.run(schema.BULK_PRAGMAS)
@@ -55,10 +55,7 @@ def rebuild(source: str, folder: str) -> tuple[str, int, bool]:
             new.checkpoint(truncate=True)
             if not (new.structure_holds() and status.index_agrees(new)):
                 raise HadanoError(Code.INTEGRITY, "the rebuilt file is not sound either")
-        target = os.path.join(folder, f"{name}-{stamp}.db")
-        if not files.publish_new(path, target):
-            raise HadanoError(Code.VALIDATION, f"--out: {target} is there already")
-        return target, docs, audit
+        return files.publish_numbered(path, folder, stamped), docs, audit
 
 
 def _copy_documents(old: Connection, new: Connection) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hadano import backup, status
+from hadano import backup, files, status
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from hadano.service import Service
@@ -36,11 +36,6 @@ with closing(Service(Settings(path=sys.argv[1]))) as service:
         n += 1
         print(n, flush=True)
 """
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return kit.store(tmp_path / "notes.db")
 
 
 @pytest.fixture
@@ -77,12 +72,12 @@ def test_the_name_says_what_was_copied_and_when(source: Path, out: Path) -> None
 def test_copies_of_one_second_do_not_collide(
     source: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Still(backup.datetime):
+    class Still(files.datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> "Still":
             return cls(2026, 1, 31, 23, 59, 59, tzinfo=tz)
 
-    monkeypatch.setattr(backup, "datetime", Still)
+    monkeypatch.setattr(files, "datetime", Still)
     names = [os.path.basename(backup.backup(str(source), str(out))) for _ in range(3)]
     assert names == [f"notes-20260131T235959Z{again}.db" for again in ("", "-2", "-3")]
     assert sorted(os.listdir(out)) == sorted(names)
