@@ -4,6 +4,12 @@ It knows no plain Python stand-ins. Without the compiled code it stops, for a co
 a hundred times slower would be worse.
 """
 
+#: What to do where compiled code is missing.
+HINT = (
+    "run `pip install --force-reinstall hadano`, or, in a source tree, `pip install -e .` "
+    "(this needs a C compiler; with a plain `pip install .`, run Python from another folder)."
+)
+
 try:
     from hadano._native.chunk import windows
     from hadano._native.fold import classes, search_form, short_words
@@ -21,13 +27,12 @@ try:
     )
 except ImportError as error:
     raise ImportError(
-        "hadano's compiled core is missing or was built for another Python: "
-        "run `pip install --force-reinstall hadano`, or, in a source tree, `pip install -e .` "
-        "(this needs a C compiler; with a plain `pip install .`, run Python from another folder)."
+        f"hadano's compiled core is missing or was built for another Python: {HINT}"
     ) from error
 
 __all__ = [
     "ENTRY_POINT",
+    "HINT",
     "LIBRARY",
     "Agreement",
     "Cancelled",

@@ -1,5 +1,7 @@
 """The hatch to the compiled kernels; what each gives is told where it is declared."""
 
+from typing import Final
+
 from hadano._native.chunk import windows
 from hadano._native.fold import classes, search_form, short_words
 from hadano._native.merge import fuse
@@ -15,8 +17,11 @@ from hadano._native.rank import (
     StoreFailed,
 )
 
+HINT: Final[str]
+
 __all__ = [
     "ENTRY_POINT",
+    "HINT",
     "LIBRARY",
     "Agreement",
     "Cancelled",

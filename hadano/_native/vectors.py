@@ -4,14 +4,14 @@ Apart from the first, so that a server without them loads none of this. It stops
 where the compiled code is missing.
 """
 
+from hadano._native import HINT
+
 try:
     from hadano._native.embed import Embedder
     from hadano._native.near import nearest, signs
 except ImportError as error:
     raise ImportError(
-        "hadano's compiled core for vectors is missing or was built for another Python: "
-        "run `pip install --force-reinstall hadano`, or `pip install .` in a source tree "
-        "(this needs a C compiler)."
+        f"hadano's compiled core for vectors is missing or was built for another Python: {HINT}"
     ) from error
 
 __all__ = ["Embedder", "nearest", "signs"]

@@ -44,7 +44,7 @@ def test_missing_compiled_code_stops_with_one_helpful_sentence(
 ) -> None:
     monkeypatch.delitem(sys.modules, hatch)
     monkeypatch.setitem(sys.modules, kernel, None)  # type: ignore[arg-type]
-    with pytest.raises(ImportError, match=r"compiled core.*`pip install \.`") as refused:
+    with pytest.raises(ImportError, match=r"compiled core.*`pip install -e \.`") as refused:
         importlib.import_module(hatch)
     assert "\n" not in str(refused.value)
 
