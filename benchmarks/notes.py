@@ -165,7 +165,6 @@ def _print_searches(path: Path, queries: Queries) -> None:
             hall = measure.Hall(service)
             measure.settle(hall)
             hall.call("search_documents", {"query": "the first search"})
-
             first, again = _row(_asked(service), kind), _row(_asked(service), kind)
             print(f"{name:18} {first}   {again}", flush=True)
 

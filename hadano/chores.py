@@ -1,5 +1,5 @@
-"""Work behind the calls: integrity at start-up, the write-ahead log, audit rows, erasure, vectors,
-and the index's segments.
+"""Work behind the calls: integrity and common words at start-up, then the write-ahead log, audit
+rows, erasure, vectors, and the index's segments.
 
 One thread with a connection of its own, so that no call waits for a disk or for another process
 on account of any of it. Whatever it owes stands in the database or is paid before `close` returns.

@@ -2,9 +2,9 @@
 
 A dump is a state, not a history: what an agent stored, with its times, and nothing that can be
 made again from it. The audit log and the vectors are left out: a restore makes vectors again where
-HADANO_EMBEDDINGS is local. The first line is a header, then
-comes a document a line, ids ascending by codepoint, fields in one order: two dumps of one state
-differ in the header's time alone, and `diff` compares any two.
+HADANO_EMBEDDINGS is local. The first line is a header, then comes a document a line, ids ascending
+by codepoint, fields in one order: two dumps of one state differ in the header's time alone, and
+`diff` compares any two.
 
     {"format": "hadano-dump", "version": 1, "docs": 2, "edges": 1, "time": ..., "lines_sha256": ...}
     {"id": ..., "title": ..., "content": ..., "tags": [...], "relations": [{"src", "rel", "dst"}],

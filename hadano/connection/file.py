@@ -39,10 +39,10 @@ class Connection(Indexes):
         and brings it to the current schema; but a damaged file of an earlier one stays as it is,
         can be read, and refuses every change.
 
-        With `vectors` the vector extension is loaded. With `reading` the file
-        must be there, and nothing of it changes: not its schema, not its write-ahead log. Raises
-        HadanoError: E_VALIDATION for a database that is not ours or is newer than this program,
-        E_INTEGRITY for a file that is no database.
+        With `vectors` the vector extension is loaded. With `reading` the file must be there, and
+        nothing of it changes: not its schema, not its write-ahead log. Raises HadanoError:
+        E_VALIDATION for a database that is not ours or is newer than this program, E_INTEGRITY for
+        a file that is no database.
         """
         if not reading:
             place.make_private(path)

@@ -12,8 +12,8 @@ from typing import Final
 
 from hadano.service import Answer, Service
 
-#: Calls that wait or run. The usual one takes some 10 ms and the slowest 2 s, and clients give up
-#: after a minute.
+#: Calls that wait or run. The usual one takes some milliseconds and the slowest 2 s, and clients
+#: give up after a minute.
 CALLS_MAX: Final = 64
 
 
