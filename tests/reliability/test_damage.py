@@ -74,13 +74,29 @@ def overwrite(path: Path, at: int, data: bytes) -> None:
         file.write(data)
 
 
+def only_the_audit_log_grew(path: Path, before: bytes) -> bool:
+    old = path.with_name("before.db")
+    old.write_bytes(before)
+    with altered(path) as db:
+        db.execute("ATTACH ? AS was", (str(old),))
+        tables = "SELECT name FROM was.sqlite_schema WHERE rootpage > 0 AND type = 'table'"
+        names = {name for (name,) in db.execute(tables)}
+        assert names >= {"audit_log", *TREES}
+        return not any(
+            db.execute(f"SELECT * FROM {a}.{name} EXCEPT SELECT * FROM {b}.{name}").get
+            for name in names - {"audit_log"}
+            for a, b in (("main", "was"), ("was", "main"))
+        )
+
+
 def said(path: Path) -> str:
     """What a start says of the file: `failed` only where each tool was then refused, db_status
-    answered, and no table was written to; else the codes of the tools that were refused."""
+    answered, and nothing was written but, where the b-trees hold, rows of the audit log."""
     before = path.read_bytes()
     try:
         store = Store(path)
     except HadanoError as refused:
+        print(f"\nnot opened: {refused.message}", end="")
         assert path.read_bytes() == before
         return f"not opened: {refused.message}"
     with store:
@@ -88,8 +104,10 @@ def said(path: Path) -> str:
         answers = {tool: store.answer(tool, given) for tool, given in CALLS.items()}
         codes = {tool: answer[0]["error"]["code"] for tool, answer in answers.items() if answer[1]}
         store.ask("db_status")
+    print(f"\n{integrity}: db_status answers, refused are {codes}", end="")
     if integrity == "failed":
         assert codes == dict.fromkeys(CALLS, "E_INTEGRITY")
+        assert path.read_bytes() == before or only_the_audit_log_grew(path, before)
     assert set(codes.values()) <= CODES
     return integrity
 
