@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Final, Self
+from typing import IO, Final, Never, Self
 
 from hadano.errors import Code, HadanoError, SettingsError, invalid
 from hadano.types import database_path
@@ -75,10 +75,10 @@ def run(
     """Runs a command and gives its exit status: 0, or 1 after one line `E_CODE: message`.
 
     Wrong usage ends in argparse, with status 2. To be told to stop (Ctrl-C, SIGTERM) is a failure
-    like any other: what was begun is undone.
+    like any other: what was begun is undone, and whoever says so again does not cut that short.
     """
     arguments = parser.parse_args(argv)
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {which: signal.signal(which, _stop) for which in _told_to_stop_by()}
     try:
         work(arguments)
         sys.stdout.flush()
@@ -96,8 +96,24 @@ def run(
     except Exception as error:
         return _failed(Code.INTERNAL, f"a bug worth reporting: {error!r}")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for which, handler in before.items():
+            if signal.getsignal(which) is _stop:
+                signal.signal(which, handler)
     return 0
+
+
+def _told_to_stop_by() -> Iterator[signal.Signals]:
+    """SIGTERM, and Ctrl-C unless whoever started the command has it ignored."""
+    yield signal.SIGTERM
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield signal.SIGINT
+
+
+def _stop(*_: object) -> Never:
+    """Interrupts what runs; from then on, to the end of the process, nothing does."""
+    for which in _told_to_stop_by():
+        signal.signal(which, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _failed(code: Code, message: str) -> int:

@@ -235,6 +235,32 @@ def test_a_restore_that_is_told_to_stop_changes_nothing(tmp_path: Path, which: i
     assert kit.dumped(path) == before
 
 
+UNDONE = """
+import argparse, signal, sys
+from hadano import console
+
+def work(arguments):
+    try:
+        signal.raise_signal({which})
+    finally:
+        signal.raise_signal({which})
+        print("undone")
+
+status = console.run(argparse.ArgumentParser(), work, [])
+signal.raise_signal({which})
+sys.exit(status)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("which", ["signal.SIGINT", "signal.SIGTERM"])
+def test_to_be_told_twice_to_stop_is_to_be_told_once(which: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", UNDONE.format(which=which)], capture_output=True)
+    assert ended.returncode == 1
+    assert ended.stdout == b"undone\n"
+    assert ended.stderr == b"E_INTERNAL: interrupted before the end\n"
+
+
 def test_the_bar_is_drawn_on_a_terminal_and_nowhere_else(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
