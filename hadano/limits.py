@@ -73,12 +73,12 @@ AUDIT_WAITING_MAX: Final = 10_000
 #: Chunks taken out of the full-text index that the file remembers, for who has terms decoded.
 UNINDEXED_MAX: Final = 1_000
 #: Doclists that a connection keeps decoded between searches.
-RANKER_CACHE_BYTES_MAX: Final = 64 * 1_048_576
+RANKER_CACHE_BYTES_MAX: Final = 80 * 1_048_576
 #: A store of fewer chunks is not warmed: no first search in it takes a millisecond.
 WARM_CHUNKS_MIN: Final = 10_000
 #: Chunks that are read to find the words most texts have, in how many of them a word must be, and
 #: the room that those may take, by that estimate, of `RANKER_CACHE_BYTES_MAX`.
-WARM_SAMPLE_CHUNKS: Final = 1_000
+WARM_SAMPLE_CHUNKS: Final = 1_500
 WARM_SEEN_MIN: Final = 2
 WARM_BYTES_MAX: Final = 24 * 1_048_576
 #: Chunks whose vectors one transaction in the background writes: some 5 ms.

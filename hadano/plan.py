@@ -51,6 +51,8 @@ SECOND_ENDING_CODEPOINTS: Final = 2
 _WINDOW: Final = {JOINED2: 2, JOINED3: 3}
 _ONLY_MARKS: Final = re.compile(r"[*\u2010-\u2015\u2212-]+")
 _DIGIT: Final = re.compile("[0-9]")
+#: In the codes of a text.
+_LONG_WORD: Final = re.compile(b"[%c]{3,}" % WORD)
 
 
 class Kind(enum.IntEnum):
@@ -79,9 +81,16 @@ def terms(query: str) -> list[Term]:
 
 def terms_of_any_query(text: str) -> list[Term]:
     """What queries made of a text's words would look up, each once: the few words of one query as
-    they are, the many of another cut."""
+    they are, the many of another cut, and words inside of an address or a path by themselves."""
     whole = _texts(text)
-    return [_term(it) for it in dict.fromkeys([*whole, *_shortened(whole)])]
+    return [_term(it) for it in dict.fromkeys([*whole, *_shortened(whole), *_inside(text)])]
+
+
+def _inside(text: str) -> Iterator[str]:
+    """Words of three codepoints or more, whatever they touch."""
+    form = lower_ascii(search_form(text))
+    for run in _LONG_WORD.finditer(classes(form)):
+        yield form[run.start() : run.end()]
 
 
 def has_terms(query: str) -> bool:

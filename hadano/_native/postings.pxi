@@ -9,15 +9,18 @@ weighed.
 cdef class Decoded:
     """The postings of one term, rows ascending, every count above zero.
 
-    Four bytes a posting: the low half of the row, and the count. Posting i belongs to the block
-    of 1,024 rows b with start[b] <= i < start[b + 1]. `peak` is the most that a posting counts for
-    where rows are `average` tokens long, tf / (tf + norm); `seen` is how many changes of the index
-    had been met when it was true, and `room` for how many postings there is room.
+    Two bytes a posting: above, which row of its block it is of, below, the count, or MANY where
+    that stands in `many`, rows ascending. Posting i belongs to the block of 1,024 rows b with
+    start[b] <= i < start[b + 1]. `peak` is the most that a posting counts for where rows are
+    `average` tokens long, tf / (tf + norm); `seen` is how many changes of the index had been met
+    when it was true, and `room` for how many postings there is room.
     """
 
     cdef uint32_t *start
-    cdef uint16_t *low
-    cdef uint16_t *count
+    cdef uint16_t *posting
+    cdef Posting *many
+    cdef size_t many_n
+    cdef size_t many_room
     cdef size_t n
     cdef size_t blocks
     cdef size_t room
@@ -27,6 +30,7 @@ cdef class Decoded:
 
     def __dealloc__(self):
         free(self.start)
+        free(self.many)
 
 
 cdef bytes key_of(int kind, str text):
@@ -44,17 +48,36 @@ cdef bytes key_of(int kind, str text):
     return b"0" + text.encode().lower()
 
 
-cdef inline size_t place_in(Decoded term, size_t block, uint16_t low) noexcept nogil:
+cdef inline uint16_t packed(uint32_t row, uint32_t count) noexcept nogil:
+    """A row's posting."""
+    return <uint16_t>((row & (BLOCK_ROWS - 1)) << COUNT_BITS | min(count, <uint32_t>MANY))
+
+
+cdef inline size_t place_in(Decoded term, uint32_t row) noexcept nogil:
     """Where a row's posting is among those of its block, or is to be."""
-    cdef size_t at = term.start[block]
-    cdef size_t stop = term.start[block + 1]
+    cdef size_t at = term.start[row >> BLOCK_SHIFT]
+    cdef size_t stop = term.start[(row >> BLOCK_SHIFT) + 1]
+    cdef uint16_t least = packed(row, 0)
     cdef size_t middle
     while at < stop:
         middle = (at + stop) >> 1
-        if term.low[middle] < low:
+        if term.posting[middle] < least:
             at = middle + 1
         else:
             stop = middle
+    return at
+
+
+cdef inline size_t place_of_many(const Posting *many, size_t n, uint32_t row) noexcept nogil:
+    """Where a row is among those of many occurrences, or is to be."""
+    cdef size_t at = 0
+    cdef size_t middle
+    while at < n:
+        middle = (at + n) >> 1
+        if many[middle].row < row:
+            at = middle + 1
+        else:
+            n = middle
     return at
 
 
@@ -62,11 +85,36 @@ cdef void shift(Decoded term, size_t at, size_t block, int by) noexcept nogil:
     """Make room for a posting of a block (1), or take it out (-1)."""
     cdef size_t gone = by < 0
     cdef size_t bytes = (term.n - at - gone) * sizeof(uint16_t)
-    memmove(term.low + at + (by > 0), term.low + at + gone, bytes)
-    memmove(term.count + at + (by > 0), term.count + at + gone, bytes)
+    memmove(term.posting + at + (by > 0), term.posting + at + gone, bytes)
     term.n += by
     for block in range(block + 1, term.blocks):
         term.start[block] += by
+
+
+cdef int put_many(Decoded term, uint32_t row, uint32_t count) noexcept nogil:
+    """Make `count` what stands in `many` of a row: nothing, where it fits into a posting."""
+    cdef size_t at = place_of_many(term.many, term.many_n, row)
+    cdef size_t there = at < term.many_n and term.many[at].row == row
+    cdef size_t wanted = count >= MANY
+    cdef void *moved
+    if wanted and term.many_n == term.many_room:
+        moved = realloc(term.many, grown(term.many_room, term.many_n + 1) * sizeof(Posting))
+        if moved == NULL:
+            return NO_MEMORY
+        term.many = <Posting *>moved
+        term.many_room = grown(term.many_room, term.many_n + 1)
+    if there != wanted:
+        memmove(
+            term.many + at + wanted,
+            term.many + at + there,
+            (term.many_n - at - there) * sizeof(Posting),
+        )
+        term.many_n += wanted
+        term.many_n -= there
+    if wanted:
+        term.many[at].row = row
+        term.many[at].count = count
+    return MORE
 
 
 @cython.internal
@@ -164,13 +212,14 @@ cdef class Vocabulary(Changes):
                 return code
         if block + 1 >= term.blocks:
             return MORE
-        at = place_in(term, block, <uint16_t>row)
-        there = at < term.start[block + 1] and term.low[at] == <uint16_t>row
+        if put_many(term, row, count) != MORE:
+            return NO_MEMORY
+        at = place_in(term, row)
+        there = at < term.start[block + 1] and term.posting[at] | MANY == packed(row, MANY)
         if there != (count != 0):
             shift(term, at, block, 1 if count else -1)
         if count:
-            term.low[at] = <uint16_t>row
-            term.count[at] = <uint16_t>count
+            term.posting[at] = packed(row, count)
             self.raise_peak(term, row, count)
         return MORE
 
@@ -178,8 +227,7 @@ cdef class Vocabulary(Changes):
         """Room for so many postings, and for all blocks that there are: fewer than before where
         the term was decoded by another ranker, which had room for more rows."""
         cdef uint32_t *start = term.start
-        cdef uint16_t *low = term.low
-        cdef uint16_t *count = term.count
+        cdef uint16_t *posting = term.posting
         cdef size_t blocks = term.blocks
         cdef size_t block
         if self.room_for(term, room) != MORE:
@@ -187,8 +235,7 @@ cdef class Vocabulary(Changes):
         memcpy(term.start, start, min(blocks, term.blocks) * sizeof(uint32_t))
         for block in range(blocks, term.blocks):
             term.start[block] = <uint32_t>term.n
-        memcpy(term.low, low, term.n * sizeof(uint16_t))
-        memcpy(term.count, count, term.n * sizeof(uint16_t))
+        memcpy(term.posting, posting, term.n * sizeof(uint16_t))
         free(start)
         return MORE
 
@@ -203,7 +250,12 @@ cdef class Vocabulary(Changes):
         return (self.ids >> BLOCK_SHIFT) + 2
 
     cdef size_t bytes_of(self, Decoded term) noexcept:
-        return term.room * 4 + term.blocks * 4 + 256
+        return (
+            term.room * sizeof(uint16_t)
+            + term.blocks * sizeof(uint32_t)
+            + term.many_room * sizeof(Posting)
+            + 256
+        )
 
     cdef int decode_into(self, Decoded term, int kind, str text) except -1:
         cdef bytes folded = key_of(kind, text)
@@ -244,7 +296,7 @@ cdef class Vocabulary(Changes):
     cdef int room_for(self, Decoded term, size_t n) noexcept nogil:
         cdef size_t blocks = self.blocks()
         cdef uint32_t *start = <uint32_t *>malloc(
-            blocks * sizeof(uint32_t) + n * 2 * sizeof(uint16_t)
+            blocks * sizeof(uint32_t) + n * sizeof(uint16_t)
         )
         if start == NULL:
             return NO_MEMORY
@@ -252,21 +304,23 @@ cdef class Vocabulary(Changes):
         term.blocks = blocks
         term.average = self.average
         term.start = start
-        term.low = <uint16_t *>(start + blocks)
-        term.count = term.low + n
+        term.posting = <uint16_t *>(start + blocks)
         return MORE
 
     cdef int keep_counts(self, Decoded term) noexcept nogil:
         """Keep lists[0], but for what is deleted or in other columns."""
         cdef Postings *list = &self.lists[0]
         cdef size_t i, n = 0
+        cdef int code
         for i in range(list.n):
             n += list.at[i].count != 0
         if self.room_for(term, n) != MORE:
             return NO_MEMORY
         for i in range(list.n):
-            if list.at[i].count and self.keep(term, list.at[i].row, list.at[i].count) != MORE:
-                return DAMAGED
+            if list.at[i].count:
+                code = self.keep(term, list.at[i].row, list.at[i].count)
+                if code != MORE:
+                    return code
         self.close_blocks(term)
         return MORE
 
@@ -276,6 +330,7 @@ cdef class Vocabulary(Changes):
         cdef Hit *hit
         cdef int64_t count
         cdef size_t i
+        cdef int code
         if self.room_for(term, list.n) != MORE:
             return NO_MEMORY
         for i in range(list.n):
@@ -287,8 +342,10 @@ cdef class Vocabulary(Changes):
                 count = counted(self.bytes.at + hit.at, hit.bytes, readable, TITLE_AND_TEXT)
             if count < 0:
                 return DAMAGED
-            if count and self.keep(term, hit.row, <uint32_t>count) != MORE:
-                return DAMAGED
+            if count:
+                code = self.keep(term, hit.row, <uint32_t>count)
+                if code != MORE:
+                    return code
         self.close_blocks(term)
         return MORE
 
@@ -327,8 +384,9 @@ cdef class Vocabulary(Changes):
         while self.block <= row >> BLOCK_SHIFT:
             term.start[self.block] = <uint32_t>term.n
             self.block += 1
-        term.low[term.n] = <uint16_t>row
-        term.count[term.n] = <uint16_t>count
+        if count >= MANY and put_many(term, row, count) != MORE:
+            return NO_MEMORY
+        term.posting[term.n] = packed(row, count)
         term.n += 1
         self.raise_peak(term, row, count)
         return MORE

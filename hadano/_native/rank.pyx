@@ -104,6 +104,9 @@ cdef enum:
     BLOCK_SHIFT = 10
     BLOCK_ROWS = 1 << BLOCK_SHIFT
     RUN_ROWS = 32
+    # A posting's lower bits, and what they say where a count does not fit into them.
+    COUNT_BITS = 16 - BLOCK_SHIFT
+    MANY = (1 << COUNT_BITS) - 1
     # Scores are counted into so many bins; a bin so full is sorted by itself.
     BINS = 2048
     CROWD = 32
@@ -237,8 +240,9 @@ cdef class Ranker(Scorer):
         for i in range(n):
             term = <Decoded>decoded_terms[i]
             weighted[i].start = term.start
-            weighted[i].low = term.low
-            weighted[i].count = term.count
+            weighted[i].posting = term.posting
+            weighted[i].many = term.many
+            weighted[i].many_n = term.many_n
             weighted[i].n = term.n
             weighted[i].idf = self.idf(term.n)
             weighted[i].weight = <float>(weighted[i].idf * (K1 + 1.0))
@@ -254,6 +258,15 @@ cdef class Ranker(Scorer):
         free(weighted)
         self.complain(code)
         return self.answer(found)
+
+    def make_ready(self, int kind, str text) -> None:
+        """Decode a term for when it is asked for. To be called as `rank` is; raises what it does.
+        """
+        if self.statement[LEAVES] == NULL or self.sql.get_autocommit(self.db):
+            raise ValueError("ranking needs an open transaction")
+        self.refresh()
+        self.decode(kind, text)
+        self.sql.reset(self.statement[LEAVES])
 
     def adopt(self, Ranker other) -> bool:
         """Take what another ranker of the same file keeps between calls; terms kept here stay, and

@@ -13,8 +13,9 @@ cdef struct Ranked:
 # the most that it can add to a score, and the most that it and all commoner terms can together.
 cdef struct Weighted:
     const uint32_t *start
-    const uint16_t *low
-    const uint16_t *count
+    const uint16_t *posting
+    const Posting *many
+    size_t many_n
     size_t n
     double idf
     float weight
@@ -22,20 +23,36 @@ cdef struct Weighted:
     double rest
 
 
+cdef inline uint32_t count_of(
+    const Weighted *term, uint16_t posting, size_t block
+) noexcept nogil:
+    """The count of a posting of a block."""
+    cdef uint32_t count = posting & MANY
+    if count == MANY:
+        return count_of_many(term, <uint32_t>(block << BLOCK_SHIFT) | (posting >> COUNT_BITS))
+    return count
+
+
+cdef uint32_t count_of_many(const Weighted *term, uint32_t row) noexcept nogil:
+    return term.many[place_of_many(term.many, term.many_n, row)].count
+
+
 cdef inline uint32_t count_in(const Weighted *term, uint32_t row) noexcept nogil:
     """A term's count in `row`: a search by halves in the row's block, without branches."""
     cdef const uint32_t *start = term.start + (row >> BLOCK_SHIFT)
     cdef size_t n = start[1] - start[0]
-    cdef const uint16_t *at = term.low + start[0]
-    cdef uint16_t low = <uint16_t>row
+    cdef const uint16_t *at = term.posting + start[0]
+    cdef uint16_t least = packed(row, 0)
     cdef size_t half
     if n == 0:
         return 0
     while n > 1:
         half = n >> 1
-        at += half * (at[half - 1] < low)
+        at += half * (at[half - 1] < least)
         n -= half
-    return term.count[at - term.low] if at[0] == low else 0
+    if at[0] | MANY != packed(row, MANY):
+        return 0
+    return count_of(term, at[0], row >> BLOCK_SHIFT)
 
 
 cdef inline size_t postings_in(const Weighted *term, size_t block) noexcept nogil:
@@ -236,8 +253,8 @@ cdef class Scorer(Vocabulary):
         cdef uint32_t row
         cdef size_t i
         for i in range(term.start[block], term.start[block + 1]):
-            row = term.low[i] & (BLOCK_ROWS - 1)
-            tf = <float>term.count[i]
+            row = term.posting[i] >> COUNT_BITS
+            tf = <float>count_of(term, term.posting[i], block)
             estimate[row] += weight * tf / (tf + self.norms_short[lengths[row]])
 
     cdef size_t add_many(self, Weighted **terms, size_t n, size_t block) noexcept nogil:
@@ -272,8 +289,8 @@ cdef class Scorer(Vocabulary):
         cdef float tf, before
         for j in range(n):
             for i in range(terms[j].start[block], terms[j].start[block + 1]):
-                row = terms[j].low[i] & (BLOCK_ROWS - 1)
-                tf = <float>terms[j].count[i]
+                row = terms[j].posting[i] >> COUNT_BITS
+                tf = <float>count_of(terms[j], terms[j].posting[i], block)
                 before = estimate[row]
                 self.candidate[found] = <uint16_t>row
                 found += before == 0
@@ -286,7 +303,7 @@ cdef class Scorer(Vocabulary):
         cdef size_t i, j
         for j in range(n):
             for i in range(terms[j].start[block], terms[j].start[block + 1]):
-                self.block_estimate[terms[j].low[i] & (BLOCK_ROWS - 1)] = 0
+                self.block_estimate[terms[j].posting[i] >> COUNT_BITS] = 0
 
     cdef void look_up(self, const Weighted *term, size_t block, size_t n) noexcept nogil:
         """Add one term to the estimates of the candidates."""

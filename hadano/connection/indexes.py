@@ -79,7 +79,7 @@ class Indexes(Statements):
     def decode(self, term: tuple[int, str]) -> None:
         """Decodes a term, for `give_warmth`. E_INTEGRITY as `ranking`."""
         with self.snapshot(), self._core_failures():
-            self._own_ranker().rank([term], per_doc=1, ranks=1)
+            self._own_ranker().make_ready(*term)
 
     def give_warmth(self, to: "Indexes") -> None:
         """Leaves what this connection has decoded to another to the same file, which may be at work

@@ -128,6 +128,8 @@ def test_fewer_than_six_words_are_no_question_and_stay_whole() -> None:
 
 
 def test_a_text_has_the_terms_of_few_words_and_of_many() -> None:
+    address = [term.text for term in terms_of_any_query("https://example.org/a-rocket")]
+    assert {"https", "example", "rocket"} <= set(address)
     both = [term.text for term in terms_of_any_query("rockets ship 東京都庁")]
     assert both == ["rockets", "ship", "東京", "京都", "都庁", "rocke"]
 
