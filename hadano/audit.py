@@ -16,6 +16,7 @@ from hadano import limits
 from hadano.connection import Connection, Row
 from hadano.digest import sha256_of
 from hadano.quotes import Gone, OutOfTime, Quotes
+from hadano.said import SAYING, SHORT_BYTES_MAX, Said
 from hadano.types import RequestLog
 
 
@@ -85,16 +86,18 @@ _STORES: Final = (
 )
 
 
-def forget(db: Connection, gone: Gone, *, until: float) -> bool:
-    """Takes what is gone out of the rows that quote it, inside the caller's transaction. False
-    where `until`, on the clock of `time.monotonic`, came first: then the rest is owed."""
+def forget(db: Connection, gone: Gone, said: Said, *, until: float) -> bool:
+    """Takes what is gone out of the rows that quote it, inside the caller's transaction; looks at
+    what `said` keeps of them, and has it keep more. False where `until`, on the clock of
+    `time.monotonic`, came first: then the rest is owed."""
     newest = db.value(_NEWEST)
     if newest is None:
         return True
     try:
         quotes = Quotes(db, [gone], until=until)
-        for rows in _quoting(db, quotes, newest):
-            _take_out(db, quotes, rows)
+        said.begin(db)
+        for rows in _quoting(db, quotes, newest, said):
+            _take_out(db, quotes, rows, said)
     except OutOfTime:
         owe(db, gone)
         return False
@@ -109,17 +112,17 @@ def owe(db: Connection, gone: Gone) -> None:
         db.run("INSERT INTO forgetting(upto, gone) VALUES(?, ?)", (newest, text))
 
 
-def forget_owed(db: Connection) -> Iterator[None]:
-    """Does what is owed, in small transactions, until nothing is. What is to be forgotten stands in
-    the file for so long, and what a crash cuts short begins again.
+def forget_owed(db: Connection, said: Said) -> Iterator[None]:
+    """Does what is owed, in small transactions, until nothing is; `said` forgets it too. What is to
+    be forgotten stands in the file for so long, and what a crash cuts short begins again.
 
     The last change is a step too: whoever empties the log between the steps has not seen it."""
     while owed := _owed(db):
         quotes = Quotes(db, (gone for _, _, gone in owed))
-        for rows in _quoting(db, quotes, max(upto for _, upto, _ in owed)):
+        for rows in _quoting(db, quotes, max(upto for _, upto, _ in owed), Said(room=0)):
             if rows:
                 with db.change(durable=False):
-                    _take_out(db, quotes, rows)
+                    _take_out(db, quotes, rows, said)
             yield
         with db.change():
             db.run_many("DELETE FROM forgetting WHERE n = ?", [(n,) for n, _, _ in owed])
@@ -139,20 +142,19 @@ def _owed(db: Connection) -> list[tuple[int, int, Gone]]:
     return owed
 
 
-def _quoting(db: Connection, quotes: Quotes, newest: int) -> Iterator[list[Row]]:
+def _quoting(db: Connection, quotes: Quotes, newest: int, said: Said) -> Iterator[list[Row]]:
     """The rows that hold quotes, up to the newest that is asked for, as (n, args, doc_id): of each
     some that were looked at together, often none.
 
-    Short ones are looked at as one text: to hand each over takes longer than to look at it. A
-    million searches take some 1.1 seconds, half of them SQLite's; letters beyond ASCII, which are
-    folded first, up to twice that.
+    Short ones are looked at as one text: to hand each over takes longer than to look at it.
     """
     last = 0
-    while (seen := db.row(_SAID, (last, newest))) is not None and seen[0] is not None:
-        before, (last, said, long) = last, seen
-        short = db.rows(_SHORT, (before, last)) if quotes.among(said) else []
+    while (block := said.behind(db, last, newest)) is not None:
+        before, last = last, block.upto
+        may = block.heard is not None and quotes.may_be_among(block.heard)
+        short = db.rows(_SHORT, (before, last)) if may else []
         yield [row for row in short if _quotes(row, quotes)]
-        for n in msgspec.json.decode(long, type=list[int]):
+        for n in block.long:
             yield [row for row in db.rows(_ONE, (n,)) if _quotes(row, quotes)]
 
 
@@ -161,32 +163,17 @@ def _quotes(row: Row, quotes: Quotes) -> bool:
     return quotes.among(args) or (doc_id is not None and quotes.among(doc_id))
 
 
-#: Rows that can quote what their document does not hold: calls about none, and refused ones. The
-#: condition is that of the index.
-_SAYING: Final = (
-    "FROM audit_log INDEXED BY audit_log_saying"
-    " WHERE args IS NOT NULL AND (doc_id IS NULL OR outcome <> 'ok')"
-)
-_NEWEST: Final = f"SELECT max(n) {_SAYING}"
-_ROWS_AT_ONCE: Final = 1_000
-_SHORT_BYTES_MAX: Final = 4_096
-_SAID: Final = f"""
-SELECT max(n),
-       coalesce(group_concat(args || coalesce(char(10) || doc_id, ''), char(10))
-                FILTER (WHERE bytes <= {_SHORT_BYTES_MAX}), ''),
-       json_group_array(n) FILTER (WHERE bytes > {_SHORT_BYTES_MAX})
-FROM (SELECT n, args, doc_id, octet_length(args) AS bytes {_SAYING}
-      AND n > ? AND n <= ? ORDER BY n LIMIT {_ROWS_AT_ONCE})
-"""
+_NEWEST: Final = f"SELECT max(n) {SAYING}"
 _SHORT: Final = f"""
-SELECT n, args, doc_id {_SAYING} AND n > ? AND n <= ? AND octet_length(args) <= {_SHORT_BYTES_MAX}
+SELECT n, args, doc_id {SAYING} AND n > ? AND n <= ? AND octet_length(args) <= {SHORT_BYTES_MAX}
 """
 _ONE: Final = "SELECT n, args, doc_id FROM audit_log WHERE n = ?"
 
 
-def _take_out(db: Connection, quotes: Quotes, rows: list[Row]) -> None:
+def _take_out(db: Connection, quotes: Quotes, rows: list[Row], said: Said) -> None:
     """Leaves of the arguments their shape, and nothing where a name in it is a quote too; of an id
     nothing where it is one."""
+    said.forget(n for n, _, _ in rows)
     for n, args, doc_id in rows:
         shape = _shape_of(args)
         left = None if shape is None or quotes.among(shape) else shape

@@ -16,6 +16,7 @@ from itertools import chain
 from hadano import audit, ingest, limits, status, vectors, warming
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
+from hadano.said import Said
 from hadano.types import IntegrityState
 
 #: How long until work that could not be done is tried again, in seconds: at first, and at most.
@@ -62,10 +63,17 @@ class Housekeeper:
     """The thread, and what the hall may ask of it. All methods can be called from any thread."""
 
     def __init__(
-        self, path: str, *, embedding: bool = False, warmed: Connection | None = None
+        self,
+        path: str,
+        *,
+        said: Said,
+        embedding: bool = False,
+        warmed: Connection | None = None,
     ) -> None:
-        """`warmed`: the connection that is given the commonest words decoded."""
+        """`said` forgets what is taken out of the audit log; `warmed` is the connection that is
+        given the commonest words decoded."""
         self._path = path
+        self._said = said
         self._warmed = warmed
         self._embedding = embedding
         #: SQLite's number of the state of the file in which its vectors were last looked at.
@@ -262,7 +270,8 @@ class Housekeeper:
         if not self._owed.take(_ERASE):
             return
         try:
-            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.MERGE_PAGES)):
+            forgotten = audit.forget_owed(db, self._said)
+            for _ in chain(forgotten, ingest.erase_owed(db, limits.MERGE_PAGES)):
                 self._owed.ask(_EMPTY)
                 self._between_steps(db)
         except HadanoError:

@@ -34,6 +34,7 @@ from hadano import audit, console, files, ingest, limits, schema, validate, vect
 from hadano.connection import Connection
 from hadano.digest import sha256_of
 from hadano.errors import Code, HadanoError, SettingsError, invalid
+from hadano.said import Said
 from hadano.types import EmbeddingsMode, Relation, StoreDocument, embeddings_mode
 
 FORMAT: Final = "hadano-dump"
@@ -314,7 +315,8 @@ def _finish(db: Connection, restored: Restored) -> None:
     start, does it."""
     with contextlib.suppress(HadanoError):
         if restored.replaced:
-            for _ in chain(audit.forget_owed(db), ingest.erase_owed(db, limits.MERGE_PAGES)):
+            forgotten = audit.forget_owed(db, Said(room=0))
+            for _ in chain(forgotten, ingest.erase_owed(db, limits.MERGE_PAGES)):
                 if db.wal_pages > limits.WAL_PAGES_MAX:
                     db.checkpoint(truncate=False)
         if db.vectors:

@@ -70,6 +70,9 @@ JSON_LINE_BYTES_MAX: Final = (
 )
 #: Audit rows that wait in memory for another process's write lock.
 AUDIT_WAITING_MAX: Final = 10_000
+#: Bytes of the audit log that a server which erases keeps in memory, folded: a million searches of
+#: three words.
+SAID_BYTES_MAX: Final = 32 * 1_048_576
 #: Chunks taken out of the full-text index that the file remembers, for who has terms decoded.
 UNINDEXED_MAX: Final = 1_000
 #: Doclists that a connection keeps decoded between searches.

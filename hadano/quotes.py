@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from hadano import limits
-from hadano._native import Pieces, search_form
+from hadano._native import Pieces, beyond_ascii, lowered_lines, other_lines, search_form
 from hadano.connection import Connection
 from hadano.types import Request
 
@@ -84,35 +84,53 @@ class Quotes:
         self._look_at_the_clock()
         return any(self._is_quoted(form.encode().lower()) for form in _forms(said))
 
+    def may_be_among(self, said: bytes) -> bool:
+        """Whether there may be a quote among lines of which `heard` gave this; where not, there is
+        none in any of them."""
+        self._look_at_the_clock()
+        return any(not self._is_held(run) for run in self._runs(said))
+
     def _look_at_the_clock(self) -> None:
         if time.monotonic() > self._until:
             raise OutOfTime
 
     def _is_quoted(self, said: bytes) -> bool:
+        return any(self._is_no_ones(run) for run in self._runs(said))
+
+    def _runs(self, said: bytes) -> Iterator[bytes]:
+        """What of it may be quotes, one after another. Of what is found to be none the pieces have
+        to be dropped before the next is asked for."""
         start = 0
         while run := self._pieces.run(said, start, _WITHIN_A_CHUNK_MAX):
             self._look_at_the_clock()
-            start, end = run  # what of it is no quote is dropped, and not met again from there on
-            part = _whole(said, start, end)
-            if part in self._no_ones or self._is_no_ones(part):
-                self._no_ones.add(part)
-                return True
-        return False
+            start, end = run
+            yield _whole(said, start, end)
 
     def _is_no_ones(self, run: bytes) -> bool:
-        """Whether no document holds it; what one holds is dropped."""
-        text = _read(run)
-        if text is None:
+        """Whether no document holds it; the pieces of what is no quote are dropped."""
+        if run in self._no_ones:
             return True
-        if len(text.encode()) >= PIECE_BYTES:
-            query = _trigrams(search_form(text))
-            held = self._db.row(_HOLDING, (query, text)) or self._names(text)
-            if not held:
-                return True
-            self._drop(*held)
+        if self._is_held(run):
+            return False
+        text = _read(run)
+        if text is None or len(text.encode()) >= PIECE_BYTES:
+            self._no_ones.add(run)
+            return True
         # The quote that opens a string is no text, nor is half a character that others begin with.
         self._pieces.drop(run)
         return False
+
+    def _is_held(self, run: bytes) -> bool:
+        """Whether a document is found to hold it; what that one holds is dropped."""
+        text = _read(run)
+        if run in self._no_ones or text is None or len(text.encode()) < PIECE_BYTES:
+            return False
+        query = _trigrams(search_form(text))
+        held = self._db.row(_HOLDING, (query, text)) or self._names(text)
+        if held:
+            self._drop(*held)
+            self._pieces.drop(run)
+        return bool(held)
 
     def _names(self, text: str) -> list[str]:
         """A name in a relation, of which the text is a part; none where no relation has it."""
@@ -132,6 +150,28 @@ class Quotes:
 _PARAMETERS: Final = [
     name for request in Request.__subclasses__() for name in request.__struct_fields__
 ]
+
+
+def heard(lines: bytes) -> bytes:
+    """What `Quotes.among` compares of many lines of JSON, for `may_be_among`: every eight bytes of
+    it that a text can have. ValueError for what is no UTF-8.
+
+    Most lines are ASCII. Only what is not is folded: that takes ten times as long as to look at it.
+    """
+    beyond = beyond_ascii(lines)
+    text = beyond.decode()
+    folded, form = (form.encode().lower() for form in (text.casefold(), search_form(text)))
+    return b"".join(
+        (
+            lowered_lines(lines, _BEFORE_A_QUERY),
+            other_lines(folded, beyond.lower()),
+            other_lines(form, folded),
+        )
+    )
+
+
+#: How nearly every row begins. JSON escapes the quotes in a text, so none has pieces of these.
+_BEFORE_A_QUERY: Final = b'{"query":'
 
 
 def _lower(text: str) -> str:

@@ -32,6 +32,7 @@ from hadano.budget import Watchdog
 from hadano.chores import Housekeeper
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
+from hadano.said import Said
 from hadano.types import (
     DbStatus,
     Deleted,
@@ -231,7 +232,10 @@ class Service:
         self._db = Connection(settings.path, vectors=embedding)
         self._one_at_a_time = threading.Lock()
         self._watchdog = Watchdog(limits.CALL_MS_MAX / 1000, self._db.stop)
-        self._housekeeper = Housekeeper(settings.path, embedding=embedding, warmed=self._db)
+        self._said = Said(limits.SAID_BYTES_MAX)
+        self._housekeeper = Housekeeper(
+            settings.path, embedding=embedding, warmed=self._db, said=self._said
+        )
 
     def call(self, name: str, arguments: object) -> Answer:
         """Answers one call: never raises for what a client sent, but for a tool that is none
@@ -303,6 +307,7 @@ class Service:
                 self._forget(reply, gone)
             audit.write(self._db, [self._entry(call, rows=call.tool.rows(reply), doc_id=reply.id)])
         if gone is not None:
+            self._said.committed()
             self._finish_erasure(reply)
         return reply
 
@@ -312,7 +317,8 @@ class Service:
         audit.scrub(self._db, reply.id)
         owes = isinstance(reply, Deleted) and not reply.erased
         left_ms = 0 if owes else self._watchdog.left_ms() - _TRUNCATE_MS_MAX
-        forgotten = audit.forget(self._db, gone, until=time.monotonic() + left_ms / 1000)
+        until = time.monotonic() + left_ms / 1000
+        forgotten = audit.forget(self._db, gone, self._said, until=until)
         if isinstance(reply, Deleted):
             reply.erased &= forgotten
 

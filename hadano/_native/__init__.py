@@ -14,7 +14,7 @@ try:
     from hadano._native.chunk import windows
     from hadano._native.fold import classes, search_form, short_words
     from hadano._native.merge import fuse
-    from hadano._native.pieces import Pieces
+    from hadano._native.pieces import Pieces, beyond_ascii, lowered_lines, other_lines
     from hadano._native.rank import (
         ENTRY_POINT,
         LIBRARY,
@@ -41,8 +41,11 @@ __all__ = [
     "Pieces",
     "Ranker",
     "StoreFailed",
+    "beyond_ascii",
     "classes",
     "fuse",
+    "lowered_lines",
+    "other_lines",
     "search_form",
     "short_words",
     "windows",

@@ -8,6 +8,7 @@ import apsw
 from hadano import chores, status, validate, warming
 from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
+from hadano.said import Said
 from tests.tools.store import Neighbour, Store, until
 
 SECRET = "vermilion quixotic zephyr"
@@ -106,7 +107,7 @@ def test_a_server_that_ends_at_once_does_not_check_the_file_first(tmp_path, monk
 
     monkeypatch.setattr(chores, "Connection", opened_while_closing)
     monkeypatch.setattr(Connection, "structure_holds", lambda _: bool(checked.append("structure")))
-    keepers.append(chores.Housekeeper(str(tmp_path / "store.db")))
+    keepers.append(chores.Housekeeper(str(tmp_path / "store.db"), said=Said(room=0)))
     keepers[0].close()
     assert checked == []
 

@@ -4,19 +4,24 @@ import io
 import json
 import random
 import unicodedata
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from hadano import audit, dump, ingest, limits, quotes, service
+from hadano import audit, dump, ingest, limits, quotes, said, service
+from hadano._native import Pieces
 from hadano.chores import Housekeeper
 from hadano.connection import Connection
 from hadano.quotes import PIECE_BYTES
 from hadano.rebuild import rebuild
+from hadano.said import Said
 from hadano.types import DeleteDocument
 from tests.doors import kit
+from tests.oracle.pieces import runs_of
 from tests.reliability.examiner import examine, pieces
 from tests.tools.store import Store, altered, until
 
@@ -248,6 +253,106 @@ def test_a_text_shorter_than_a_piece_takes_nothing_away(told: Store) -> None:
     assert logged(told)[0] == {"query": "the vault"}
 
 
+# What is kept of the log from one erasure to the next.
+
+#: Marks, what is dropped, composed, widened or shortened by folding, and what JSON escapes.
+LETTERS = st.text(
+    st.sampled_from('aAbk=éÉßẞİıﬁＡ한ᄒ\u1161東й\u0301\u0338\u200b\u00ad\u212a"\\\n\x01 ')
+)
+ROW = st.lists(st.one_of(LETTERS, st.text("abc ", max_size=30)), max_size=4).map("".join)
+
+
+@given(st.lists(ROW, max_size=6), ROW, st.sampled_from([str, str.upper, str.lower, wide]))
+@example(["abcdefg=\u0338"], "abcdefg≠", str)
+@example(["ab é" + "c" * 15 + "é ab"], "cccccccc", str)
+@example(["東" * 3], "東" * 3, str)
+def test_whatever_row_has_a_quote_it_is_heard_among_others(asked, text, said) -> None:
+    rows = [json.dumps({"query": query}, ensure_ascii=False) for query in [*asked, said(text)]]
+    heard = quotes.heard("\n".join(rows).encode())
+    for part in (text, text[1:], text[:-2]):
+        known = Pieces(tuple(quotes._spellings(part)))
+        forms = [form.encode().lower() for row in rows for form in quotes._forms(row)]
+        if any(has_text(run) for form in forms for run in runs(known, form)):
+            assert known.run(heard, 0, PIECE_BYTES) is not None
+
+
+def runs(known: Pieces, said: bytes) -> list[bytes]:
+    return [said[start:end] for start, end in runs_of(known, said)]
+
+
+def has_text(run: bytes) -> bool:
+    """Whether it is more than the quote that opens a string and what follows."""
+    return len(run.removeprefix(b'"')) >= PIECE_BYTES
+
+
+def kept(store: Store) -> list[bytes]:
+    return [block.heard for block in store.service._said._kept.values()]
+
+
+@pytest.fixture
+def by_twos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are looked at, and kept, two at a time."""
+    monkeypatch.setattr(said, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(said, "_ROWS", said._ROWS.replace("LIMIT 1000", "LIMIT 2"))
+
+
+@pytest.mark.usefixtures("by_twos")
+def test_nothing_is_kept_of_rows_that_lost_their_text(told: Store) -> None:
+    told.put("of no concern to anyone", id="first")
+    told.search("what is asked by many")
+    told.search("Quixotic-Nine")
+    told.ask("delete_document", id="first")
+    assert any(b"quixotic" in block for block in kept(told))
+    told.ask("delete_document", id="gone")
+    assert not any(block and b"quixotic" in block for block in kept(told))
+    told.put("is asked by whom", id="last")
+    told.ask("delete_document", id="last")
+    assert logged(told)[0] == {"query": spelled("what is asked by many")}
+
+
+@pytest.mark.usefixtures("by_twos")
+def test_what_another_server_logs_behind_kept_rows_is_seen(told: Store) -> None:
+    told.put("of no concern to anyone", id="first")
+    told.search("asked here")
+    told.search("and here")
+    told.ask("delete_document", id="first")
+    with Store(told.path) as other:
+        other.search("Quixotic-Nine")
+        other.search("asked there")
+    told.ask("delete_document", id="gone")
+    assert {"query": spelled("Quixotic-Nine")} in logged(told)
+    assert examine(told.path, [SECRET]) == []
+
+
+@pytest.mark.usefixtures("by_twos")
+def test_where_numbers_of_rows_were_given_again_nothing_is_believed(told: Store) -> None:
+    told.put("of no concern to anyone", id="first")
+    told.search("asked here")
+    told.search("and here")
+    told.ask("delete_document", id="first")
+    told.rows("DELETE FROM audit_log")
+    for _ in range(8):
+        told.search("Quixotic-Nine")
+    told.ask("delete_document", id="gone")
+    assert examine(told.path, [SECRET]) == []
+
+
+@pytest.mark.usefixtures("by_twos")
+def test_what_was_read_in_a_change_that_was_undone_is_not_kept(told: Store) -> None:
+    told.search("asked here")
+    told.search("and here")
+    remembered = Said(room=limits.SAID_BYTES_MAX)
+    with closing(Connection(str(told.path))) as db:
+        for undone in (True, False):
+            with suppress(LookupError), db.change():
+                db.run("UPDATE audit_log SET args = ?", ("{}" if undone else '"Quixotic-Nine"',))
+                remembered.begin(db)
+                block = remembered.behind(db, 0, 99)
+                assert (b"quixotic" in block.heard) is not undone
+                if undone:
+                    raise LookupError
+
+
 # What a call has no time for.
 
 
@@ -299,13 +404,13 @@ def test_a_log_of_which_only_a_part_was_looked_through_is_owed(told: Store, monk
         told.search("Quixotic-Nine")
     clock = count()
     monkeypatch.setattr(quotes, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(audit, "_SAID", audit._SAID.replace("LIMIT 1000", "LIMIT 1"))
+    monkeypatch.setattr(said, "_ROWS", said._ROWS.replace("LIMIT 1000", "LIMIT 1"))
     with closing(Connection(str(told.path))) as db:
         with db.change():
             _, gone = ingest.delete(db, DeleteDocument(id="gone"))
-            assert audit.forget(db, gone, until=20) is False
+            assert audit.forget(db, gone, Said(room=0), until=20) is False
         assert 0 < logged(told).count({"query": spelled("Quixotic-Nine")}) < 9
-        assert len(list(audit.forget_owed(db))) == 9 + 1  # and the debt
+        assert len(list(audit.forget_owed(db, Said(room=0)))) == 9 + 1  # and the debt
     assert logged(told).count({"query": spelled("Quixotic-Nine")}) == 9
 
 
@@ -318,7 +423,7 @@ def test_no_row_is_so_long_that_the_time_for_it_is_not_kept(told: Store, monkeyp
     monkeypatch.setattr(quotes, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with closing(Connection(str(told.path))) as db, db.change():
         _, gone = ingest.delete(db, DeleteDocument(id="also gone"))
-        assert audit.forget(db, gone, until=20) is False
+        assert audit.forget(db, gone, Said(room=0), until=20) is False
     assert next(clock) == 20 + 2
 
 
