@@ -129,7 +129,11 @@ class Connection(H11Protocol):
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_last_words(refusal))
-        self.transport.write_eof()
+        try:
+            self.transport.write_eof()
+        except OSError:  # Its last words have found the client gone.
+            self.transport.abort()
+            return
         self.loop.call_later(PARTING_SECONDS_MAX, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:

@@ -1,12 +1,17 @@
 """What is refused, how, and that the next good call is served."""
 
+import asyncio
+import errno
 import json
 import signal
+from unittest.mock import Mock
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from hadano import wire
-from hadano.web import door
+from hadano.web import door, listener
 from tests.web.web import FAKE, REAL, Server, begin, dashed, finish, post, received
 from tests.wire.process import call, enveloped, initialize
 from tests.wire.test_streams import posix
@@ -386,3 +391,22 @@ def test_what_is_no_http_behind_a_refusal_ends_the_connection_in_silence():
         assert b"HTTP/1.1" not in b"".join(received(sock))
         server.signal(15)
         assert server.finish()[2].strip() == "closed"
+
+
+def test_who_is_gone_before_the_end_of_a_refusal_is_let_go_of():
+    """A moment that no client can be told to hit: the refusal was sent, and nobody is there any
+    more to be told that it was all."""
+    gone = Mock(asyncio.Transport)
+    gone.is_closing.return_value = False
+    gone.write_eof.side_effect = OSError(errno.ENOTCONN, "not connected")
+
+    async def talk():
+        config = uvicorn.Config(Mock(), log_config=None)
+        config.load()
+        connection = listener.Connection(config, ServerState(), {})
+        connection.connection_made(gone)
+        connection.data_received(b"no HTTP\r\n\r\n")
+
+    asyncio.run(talk())
+    assert gone.write.call_args.args[0].startswith(b"HTTP/1.1 400 ")
+    gone.abort.assert_called_once_with()
