@@ -9,16 +9,19 @@ A pure function of the query. The query is data: nothing in it is an operator.
    its overlapping windows: of two codepoints for Han, kana and Hangul, where two characters make
    a word, of three for the alphabetic ones (Thai, Lao, Khmer, Myanmar ...). Punctuation beside
    such a run separates like a space, and so does the border to a longer word of another script.
-3. Six or more words are taken for a question, and a question's words seldom have the endings that
+3. For a text of many words or windows stand the most telling: those that take up most of it, and
+   of equals some from each of its parts.
+4. Six or more words are taken for a question, and a question's words seldom have the endings that
    the answer has: of each of five or more letters the beginning stands for it. Digits, symbols and
    punctuation but for an apostrophe keep a word whole.
-4. A term of three or more codepoints is looked for anywhere. A shorter one is looked for anywhere
+5. A term of three or more codepoints is looked for anywhere. A shorter one is looked for anywhere
    where it has a codepoint of an unspaced script, or nothing but symbols; else as a whole word.
 """
 
 import enum
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -34,6 +37,18 @@ RUN_CODEPOINTS_MIN: Final = 4
 #: A word of another script beside an unspaced run is a term of its own from this length on;
 #: a shorter one belongs to the run: `3月`, `C言語`.
 BESIDE_RUN_CODEPOINTS_MIN: Final = 3
+
+#: No more words and windows than this stand for a text: each takes time, and fewer found worse
+#: (`docs/decisions.md`, 63). Lucene's MoreLikeThis takes 25, but knows which are rare.
+TELLING_MAX: Final = 48
+#: How long they are stands in for how rare; a codepoint of an unspaced script is so many letters,
+#: and a term with a digit or symbol as rare as a word with so many more.
+LETTERS: Final = {JOINED2: 4, JOINED3: 2}
+UNCOMMON_LETTERS: Final = 8
+#: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): of the numbers from 0 on, the
+#: products that are smallest by these bits belong to numbers that lie evenly apart.
+SPREAD: Final = 40_503
+SPREAD_END: Final = 1 << 16
 
 #: From this many words on, a query is a question: whoever types fewer has chosen each.
 QUESTION_WORDS_MIN: Final = 6
@@ -73,7 +88,7 @@ class Term(NamedTuple):
 
 def terms(query: str) -> list[Term]:
     """The query's terms in the order in which they first occur; none for a query without any."""
-    texts = _texts(query)
+    texts = _telling(_texts(query))
     if sum(map(_is_word, texts)) >= QUESTION_WORDS_MIN:
         texts = _shortened(texts)
     return list(map(_term, texts))
@@ -98,8 +113,27 @@ def has_terms(query: str) -> bool:
     return any(map(_cut, _pieces(query)))
 
 
-def _texts(query: str) -> list[str]:
-    return list(dict.fromkeys(text for piece in _pieces(query) for text in _cut(piece)))
+def _texts(query: str) -> Counter[str]:
+    """What the query is cut into, each with how often, in the order of their first occurrence."""
+    return Counter(text for piece in _pieces(query) for text in _cut(piece))
+
+
+def _telling(times: Counter[str]) -> list[str]:
+    """Those that stand for the text. What it is about is said in long words, which are rare, and
+    again and again: both at once is how many letters of the text they take up."""
+    texts = list(times)
+    if len(texts) <= TELLING_MAX:
+        return texts
+    letters = [times[text] * _letters(text) for text in texts]
+    order = sorted(range(len(texts)), key=lambda n: (-letters[n], n * SPREAD % SPREAD_END))
+    return [texts[n] for n in sorted(order[:TELLING_MAX])]
+
+
+def _letters(text: str) -> int:
+    codes = classes(text)
+    letters = sum(LETTERS.get(code, 1) for code in codes)
+    common = len(text) < 3 or JOINED2 in codes or JOINED3 in codes or _is_word(text)
+    return letters if common else letters + UNCOMMON_LETTERS
 
 
 def _pieces(query: str) -> list[str]:
@@ -193,7 +227,7 @@ def _is_word(text: str) -> bool:
     return set(classes(text.replace("'", ""))) == {WORD} and not _DIGIT.search(text)
 
 
-def _shortened(texts: list[str]) -> list[str]:
+def _shortened(texts: Iterable[str]) -> list[str]:
     return list(
         dict.fromkeys(it for text in texts for it in (_stems(text) if _is_word(text) else (text,)))
     )

@@ -1,12 +1,14 @@
 """From a query to terms: sections 7.1 to 7.3, as `hadano.plan` has them."""
 
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hadano.plan import Kind, Term, has_terms, terms, terms_of_any_query
+from hadano import limits
+from hadano.plan import TELLING_MAX, Kind, Term, has_terms, terms, terms_of_any_query
 
 SUBSTRING, WORD, ANYWHERE = Kind.SUBSTRING, Kind.WORD, Kind.ANYWHERE
 
@@ -125,6 +127,52 @@ def test_fewer_than_six_words_are_no_question_and_stay_whole() -> None:
     few = ["rockets", "launched", "compressibility", "l'energie", "tides"]
     assert texts(" ".join(few)) == few
     assert texts(" ".join([*few, "tides", "foo_bar.py", "12345", "東京都庁"]))[:5] == few
+
+
+#: As many as may stand for a text, none longer than four letters, so that each stays as it is.
+WORDS = [f"{first}{second}aa" for first in "bcdfgh" for second in "klmnprst"]
+
+
+def test_no_more_than_the_most_telling_words_stand_for_a_text() -> None:
+    assert len(WORDS) == TELLING_MAX
+    assert texts(" ".join(WORDS)) == WORDS
+    assert len(texts(" ".join([*WORDS, "one", "more"]))) == TELLING_MAX
+
+
+def test_long_words_stand_for_a_text_before_short_ones() -> None:
+    assert texts(" ".join(["go", "the", *WORDS, "is", "c#"])) == WORDS
+
+
+def test_what_has_a_digit_or_symbol_stands_for_a_text_before_other_words() -> None:
+    assert {"0xa", "a_b"} <= set(texts(" ".join([*WORDS, "0xa", "a_b"])))
+
+
+def test_what_a_text_says_again_and_again_stands_for_it() -> None:
+    assert "sea" in texts(" ".join(["sea", *WORDS, "sea"]))
+    assert "sea" not in texts(" ".join(["sea", *WORDS, "ice"]))
+
+
+def test_every_part_of_a_run_of_unspaced_script_is_among_what_stands_for_it() -> None:
+    """No gap is more than twice as long as if all were even."""
+    run = "".join(map(chr, range(0x4E00, 0x4E00 + 1_000)))
+    places = [0, *(run.index(text) for text in texts(run)), len(run)]
+    assert max(b - a for a, b in pairwise(places)) < 2.1 * len(run) / TELLING_MAX
+
+
+def test_of_a_text_in_two_scripts_both_stand_for_it() -> None:
+    """A window of two counts as a word of eight letters."""
+    run = "".join(map(chr, range(0x4E00, 0x4E00 + TELLING_MAX)))
+    found = texts(" ".join([*(word * 2 for word in WORDS), run]))
+    windows = [text for text in found if text in run]
+    assert len(found) / 3 < len(windows) < len(found) * 2 / 3
+
+
+@given(st.text(min_size=200, max_size=limits.QUERY_CODEPOINTS_MAX))
+def test_any_text_that_has_terms_keeps_some_and_not_too_many(text: str) -> None:
+    found = terms(text)
+    assert len(found) <= 2 * TELLING_MAX  # A long word may stand by its beginning and its end.
+    assert bool(found) == has_terms(text)
+    assert set(found) <= set(terms_of_any_query(text))
 
 
 def test_a_text_has_the_terms_of_few_words_and_of_many() -> None:
