@@ -24,8 +24,10 @@ from hadano.types import EmbeddingsMode
 
 Arguments = dict[str, Any]
 
-#: How long what runs behind the first answers may take before it counts as failed.
+#: How long what runs behind the first answers may take before it counts as failed, and how much
+#: longer for each chunk: the check takes less than 0.1 ms for one of real notes.
 _SETTLED_SECONDS_MAX: Final = 120.0
+_SETTLED_SECONDS_A_CHUNK: Final = 0.001
 
 
 class Series(Struct):
@@ -162,9 +164,10 @@ def settle(store: Store) -> None:
     """Waits until the check that runs behind the first answers is over, for it takes a core, and
     with embeddings on until every chunk has its vector. HadanoError where the check finds the file
     damaged, or either does not end."""
-    deadline = time.monotonic() + _SETTLED_SECONDS_MAX
+    began = time.monotonic()
     while _is_busy(status := store.call("db_status", {})):
-        if time.monotonic() > deadline:
+        most = _SETTLED_SECONDS_MAX + _SETTLED_SECONDS_A_CHUNK * status["chunks"]
+        if time.monotonic() - began > most:
             raise HadanoError(Code.TIMEOUT, "the integrity check or the vectors do not end")
         time.sleep(0.05)
     if status["integrity_at_boot"] != "ok":
