@@ -107,15 +107,17 @@ cdef class Separators(Sheets):
         """
         cdef Draft *draft = &self.draft
         cdef const uint8_t *term
-        cdef uint32_t n
-        cdef uint32_t at = 0
-        cdef int code
         if self.separator_n == 0:
             return MORE
         if draft.terms == 0:
             return self.tell_separator(REMOVE, segment)
-        term = draft.bytes + draft.starts[0] + 1
-        n = draft.bytes[draft.starts[0]]
+        term = draft.bytes + draft.starts[0]
+        return self.name_leaf(segment, term + 1, term[0])
+
+    cdef int name_leaf(self, Segment *segment, const uint8_t *term, uint32_t n) noexcept nogil:
+        """Have the separator at hand be a beginning of the term with which its leaf begins."""
+        cdef uint32_t at = 0
+        cdef int code
         while at < self.separator_n and at < n and term[at] == self.separator[at]:
             at += 1
         if at == self.separator_n:
@@ -197,7 +199,8 @@ cdef class Separators(Sheets):
 
     cdef int clear_leftovers(self) noexcept nogil:
         """Remove what a merge under way has done with and FTS5 still keeps until its end: segments
-        that have been emptied, and separators and doclist indexes of leaves that have been."""
+        that have been emptied, separators and doclist indexes of leaves that have been, and what
+        the separator of a leaf tells of terms that were cut from its beginning."""
         cdef sqlite3_stmt *forget = self.writing[FORGET]
         cdef int64_t all_pages = <int64_t>1 << HEIGHT_SHIFT
         cdef int64_t stop
@@ -218,6 +221,30 @@ cdef class Separators(Sheets):
                 self.sql.bind_int64(forget, 2, stop)
                 self.sql.step(forget)
                 code = self.done_with(forget)
+            if code == MORE and segment.first:
+                code = self.name_first_leaf(segment)
             if code != MORE:
                 return code
         return MORE
+
+    cdef int name_first_leaf(self, Segment *segment) noexcept nogil:
+        """Mend the separator of the first leaf of those that are left, which may be of a term that
+        only the new segment has. All terms begin with a byte above 0."""
+        cdef SheetTerm term
+        cdef int64_t place = 0
+        cdef uint8_t least = 0
+        cdef int code = self.look_up(
+            AFTER, segment, &least, 1, &place, self.separator, &self.separator_n
+        )
+        if code > END:
+            return code
+        if code == END or place >> 1 != segment.first:
+            return MORE
+        code = self.read_sheet(segment, segment.first)
+        if code != MORE:
+            return code
+        if self.sheet.first_term == 0:
+            return DAMAGED
+        before_terms(&self.sheet, &term)
+        code = next_term_on(&self.sheet, &term)
+        return self.name_leaf(segment, term.bytes, term.n) if code == MORE else code

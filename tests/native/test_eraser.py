@@ -218,6 +218,40 @@ def test_a_marker_of_a_row_stays_for_an_older_segment_may_have_it() -> None:
     assert sound(db)
 
 
+def test_a_separator_names_no_term_that_a_merge_under_way_took_with_it() -> None:
+    """FTS5 cuts what it has merged from an older segment's first leaf, and lets the separator be:
+    it may name a term that only the new segment has."""
+    named = 0
+    for pages_merged in range(2, 40):
+        db = fresh(pgsz=64, automerge=0, **{"secure-delete": 0})
+        mark_as_erased_from(db)
+        chance = random.Random(pages_merged)
+        for _ in range(6):
+            with db:
+                for _ in range(4):
+                    take(db, ("add", "", ["".join(chance.choices("abcdefghijklmnop", k=60))]))
+        tell(db, "merge", -pages_merged)
+        cut = {it.id: it.first for it in segments.structure(record(db, 10)) if it.first > 1}
+        separators = [
+            term[1:].decode()
+            for segment, first in cut.items()
+            for (term,) in db.execute(
+                "SELECT term FROM chunks_fts_idx WHERE segid = ? AND pgno >> 1 = ?",
+                (segment, first),
+            )
+            if len(term) == 4
+        ]
+        rows = {row for term in separators for row in postings.by_fts5(db, [(0, term)])}
+        named += len(separators)
+        with db:
+            assert erase(db, rows) == 0
+            forget(db, rows)
+        assert index_traces(db) == []
+        assert sound(db)
+        assert differing(db) == []
+    assert named > 20
+
+
 def test_postings_that_the_index_lacks_are_counted() -> None:
     db = filled()
     db.execute("UPDATE chunks SET text = 'xyz', form = NULL WHERE id = 7")
