@@ -17,6 +17,7 @@ query.
 import json
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,7 +74,7 @@ def main(notes_path: str, queries_path: str, folder: str | None = None) -> None:
         _print_rival("tantivy", _tantivy_search(home / "tantivy", plain), queries)
         _print_stores(ours, plain, notes)
         # By a process that is small: a server's peak is no less than that of what started it.
-        command = [sys.executable, "-m", __spec__.name, "--memory", ours, queries_path]
+        command = [sys.executable, "-m", __spec__.name, "--memory", ours, notes_path]
         subprocess.run(command, check=True)
 
 
@@ -272,17 +274,26 @@ def copy(path: Path) -> Iterator[Path]:
         yield copy
 
 
-def print_memory(path: str, queries_path: str) -> None:
-    """What the queries of the file, asked round and round, make of a server's memory."""
-    given = json.loads(Path(queries_path).read_text(encoding="utf-8"))
-    every = [" ".join(words) for kind in given.values() for words in kind]
+def print_memory(path: str, notes_path: str) -> None:
+    """What searches of which no two are alike make of a server's memory."""
+    asked = 0
     with measure.Server(path) as server:
         measure.settle(server)
-        for n in range(SEARCHES):
-            server.call("search_documents", {"query": every[n % len(every)]})
-    print(
-        f"\na server's memory at most, after {SEARCHES:,} searches: {server.peak_bytes >> 20} MiB"
-    )
+        for query in _of_all_notes(notes_path):
+            server.call("search_documents", {"query": query[: limits.QUERY_CODEPOINTS_MAX]})
+            asked += 1
+    print(f"\na server's memory at most, after {asked:,} searches: {server.peak_bytes >> 20} MiB")
+
+
+def _of_all_notes(path: str) -> Iterator[str]:
+    """One to five words of one note each, from all over the file."""
+    chance = random.Random(1)
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        every = max(sum(1 for _ in lines) // SEARCHES, 1)
+        lines.seek(0)
+        for line in islice(lines, 0, None, every):
+            if words := re.findall(r"\w{3,}", json.loads(line)["text"]):
+                yield " ".join(chance.choices(words, k=chance.randint(1, 5)))
 
 
 if __name__ == "__main__":

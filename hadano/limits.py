@@ -81,9 +81,9 @@ RANKER_CACHE_BYTES_MAX: Final = 80 * 1_048_576
 WARM_CHUNKS_MIN: Final = 10_000
 #: Chunks that are read to find the words most texts have, in how many of them a word must be, and
 #: the room that those may take, by that estimate, of `RANKER_CACHE_BYTES_MAX`.
-WARM_SAMPLE_CHUNKS: Final = 1_500
+WARM_SAMPLE_CHUNKS: Final = 3_000
 WARM_SEEN_MIN: Final = 2
-WARM_BYTES_MAX: Final = 24 * 1_048_576
+WARM_BYTES_MAX: Final = 64 * 1_048_576
 #: Chunks whose vectors one transaction in the background writes: some 5 ms.
 EMBED_CHUNKS: Final = 256
 #: Blocks of 256 vectors that a connection keeps in memory, of 74 KiB each: 64 MiB, or 226,000

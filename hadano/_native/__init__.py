@@ -24,6 +24,7 @@ try:
         Eraser,
         Ranker,
         StoreFailed,
+        share_heap,
     )
 except ImportError as error:
     raise ImportError(
@@ -47,6 +48,7 @@ __all__ = [
     "lowered_lines",
     "other_lines",
     "search_form",
+    "share_heap",
     "short_words",
     "windows",
 ]

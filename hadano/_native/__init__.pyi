@@ -15,6 +15,7 @@ from hadano._native.rank import (
     Eraser,
     Ranker,
     StoreFailed,
+    share_heap,
 )
 
 HINT: Final[str]
@@ -36,6 +37,7 @@ __all__ = [
     "lowered_lines",
     "other_lines",
     "search_form",
+    "share_heap",
     "short_words",
     "windows",
 ]

@@ -47,6 +47,9 @@ cdef extern from "sqlite_api.h" nogil:
     unsigned lowest_bit(uint64_t word)
     uint64_t load_word(const uint8_t *at)
 
+cdef extern from "heap.h" nogil:
+    void one_heap_for_all()
+
 
 # What a step of the reader can come to. The first two are answers, the others end the call.
 cdef enum Outcome:
@@ -135,6 +138,13 @@ ENTRY_POINT = "sqlite3_hadano_rank_init"
 SUBSTRING = 0
 WORD = 1
 ANYWHERE = 2
+
+
+def share_heap() -> None:
+    """Let threads that start from now on share one heap, where the C library (glibc) would give
+    each its own: what one thread decoded and another lets go of is room for the first alone then.
+    """
+    one_heap_for_all()
 
 
 class DamagedIndex(Exception):
