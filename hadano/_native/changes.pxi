@@ -7,7 +7,7 @@ true of them by counting in those. It knows which rows; not how a term's posting
 """
 
 cdef enum:
-    BEYOND, LOGGED, LOG, FRESH_TEXT
+    BEYOND, LOGGED, LOG, FRESH_TEXT, TEXT_ALONE
     CHANGE_STATEMENTS
 
 # What is indexed of one row.
@@ -18,6 +18,8 @@ CHANGE_TEXTS = (
     "SELECT max(n) FROM {chunks}_unindexed",
     "SELECT chunk, n FROM {chunks}_unindexed WHERE n > ?1 ORDER BY n",
     INDEXED_TEXTS,
+    # Without the title, for which the document has to be read, and the closing newlines.
+    "SELECT coalesce(form, text) FROM {chunks} WHERE id = ?1",
 )
 
 # A row as it was found to be: its columns one behind the other, as they are indexed; NULL: gone.
@@ -34,10 +36,6 @@ cdef inline uint32_t occurrences(
     they may overlap, and the text's last two codepoints head none. What is looked for is its last
     byte: beyond Latin script, its first is also that of most other codepoints."""
     cdef size_t heads = n
-    cdef size_t tail = sought_n - 1
-    cdef const uint8_t *at
-    cdef const uint8_t *stop
-    cdef uint32_t count = 0
     cdef int i
     if n < sought_n:
         return 0
@@ -46,8 +44,17 @@ cdef inline uint32_t occurrences(
             heads -= 1
             if text[heads] & 0xC0 != 0x80:
                 break
-    at = text + tail
-    stop = text + min(n, heads + tail)
+    return times_in(text, min(n, heads + sought_n - 1), sought, sought_n)
+
+
+cdef inline uint32_t times_in(
+    const uint8_t *text, size_t n, const uint8_t *sought, size_t sought_n
+) noexcept nogil:
+    """How often `sought` is in a text; occurrences may overlap."""
+    cdef size_t tail = sought_n - 1
+    cdef const uint8_t *at = text + tail
+    cdef const uint8_t *stop = text + n
+    cdef uint32_t count = 0
     while at < stop:
         at = <const uint8_t *>memchr(at, sought[tail], stop - at)
         if at == NULL:
@@ -70,6 +77,22 @@ cdef uint32_t occurrences_in(
             count += occurrences(at, change.sizes[column], sought, n)
         at += change.sizes[column]
     return count
+
+
+cdef bint is_readable(const uint8_t *sought, size_t n) noexcept nogil:
+    """Whether a phrase is in the text of a row just where the index has it: a newline may stand
+    behind all texts, U+FFFD for another."""
+    cdef size_t i
+    for i in range(n):
+        if sought[i] == 10 or (sought[i] == 0xBD and sought[i - 1] == 0xBF):
+            return False
+    return True
+
+
+cdef void fold_ascii(uint8_t *into, const uint8_t *at, size_t n) noexcept nogil:
+    cdef size_t i
+    for i in range(n):
+        into[i] = at[i] + ((<uint8_t>(at[i] - 65) < 26) << 5)
 
 
 cdef void fold(uint8_t *at, size_t n) noexcept nogil:
@@ -231,6 +254,31 @@ cdef class Changes(Snapshot):
         rows[0] += 1
         tokens[0] += self.lengths[row]
         return self.read_text(change)
+
+    cdef int64_t times_in_text(
+        self, uint32_t row, const uint8_t *sought, size_t n
+    ) noexcept nogil:
+        """How often a phrase (see is_readable) is in a row's text, its title left out; less than
+        zero: the outcome why that is not known, negative."""
+        cdef sqlite3_stmt *texts = self.telling[TEXT_ALONE]
+        cdef const uint8_t *text
+        cdef int64_t count = -DAMAGED
+        cdef size_t size
+        cdef int code
+        self.sql.bind_int64(texts, 1, row)
+        code = self.sql.step(texts)
+        if code == SQLITE_ROW:
+            text = <const uint8_t *>self.sql.column_blob(texts, 0)
+            size = self.sql.column_bytes(texts, 0)
+            count = -NO_MEMORY
+            if self.spill_for(size) == MORE:
+                fold_ascii(self.spill, text, size)
+                count = times_in(self.spill, size, sought, n)
+        self.sql.reset(texts)
+        if code != SQLITE_ROW and code != SQLITE_DONE:
+            self.sqlite_code = code
+            return -STORE_FAILED
+        return count
 
     cdef int read_text(self, Change *change) noexcept nogil:
         cdef sqlite3_stmt *texts = self.telling[FRESH_TEXT]

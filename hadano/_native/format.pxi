@@ -520,11 +520,37 @@ cdef inline int64_t cover_cost(
 cdef void pass_over(
     int64_t *cost, const int64_t *total, int64_t i, int64_t end, int step
 ) noexcept nogil:
-    """Mark by a cost of -1 what the cheapest cover from trigram i to `end` leaves out."""
+    """Mark what the cheapest cover from trigram i to `end` leaves out."""
     cdef int64_t next
     while i != end:
         next = next_in_cover(total, i, end, step)
         i += step
         while i != next:
-            cost[i] = -1
+            cost[i] = LEFT_OUT - cost[i]
             i += step
+
+
+cdef int64_t left_of_cover(const int64_t *cost, uint32_t n) noexcept nogil:
+    """What there is left to read of a cover."""
+    cdef int64_t sum = 0
+    cdef uint32_t i
+    for i in range(n):
+        sum += max(cost[i], <int64_t>0)
+    return sum
+
+
+cdef uint32_t cheapest(const int64_t *cost, uint32_t n, int64_t most) noexcept nogil:
+    """The cheapest trigram left to read of a cover, or one that it does without where that costs
+    less, and no more than `most`."""
+    cdef uint32_t i
+    cdef uint32_t best = n
+    cdef int64_t least = 0
+    cdef int64_t of_it
+    for i in range(n):
+        of_it = cost[i] if cost[i] >= 0 else LEFT_OUT - cost[i]
+        if of_it < 0 or (cost[i] < 0 and of_it > most):
+            continue
+        if best == n or of_it < least:
+            best = i
+            least = of_it
+    return best

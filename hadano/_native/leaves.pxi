@@ -18,7 +18,7 @@ cdef class Leaves:
     cdef Leaf *leaf
     cdef Leaf own
     cdef size_t leaves_read
-    # A position list that runs over the end of a leaf is put together here.
+    # A position list that runs over the end of a leaf is put together here, a text folded.
     cdef uint8_t *spill
     cdef size_t spill_room
 
@@ -230,24 +230,30 @@ cdef class Leaves:
             if leaf.first_row or leaf.first_term:
                 return self.settle()
 
+    cdef int spill_for(self, size_t n) noexcept nogil:
+        """Room in the spill buffer for `n` bytes, and eight that may be read behind them."""
+        cdef void *moved
+        if n + 8 > self.spill_room:
+            moved = realloc(self.spill, n + 4096)
+            if moved == NULL:
+                return NO_MEMORY
+            self.spill = <uint8_t *>moved
+            self.spill_room = n + 4096
+        return MORE
+
     cdef int gather(self, const uint8_t *at, uint32_t have, uint64_t n) noexcept nogil:
         """Copy a position list of `n` bytes that runs over the leaf's end into the spill buffer.
 
         Answers MORE when the doclist goes on, END when the list was its last.
         """
         cdef Leaf *leaf = self.leaf
-        cdef void *moved
         cdef uint64_t got = have
         cdef uint32_t take
         cdef int code
         if leaf.closes or n > POSITION_BYTES_MAX:
             return DAMAGED
-        if n + 8 > self.spill_room:
-            moved = realloc(self.spill, <size_t>n + 4096)
-            if moved == NULL:
-                return NO_MEMORY
-            self.spill = <uint8_t *>moved
-            self.spill_room = <size_t>n + 4096
+        if self.spill_for(<size_t>n) != MORE:
+            return NO_MEMORY
         memcpy(self.spill, at, have)
         while True:
             code = self.next_leaf()

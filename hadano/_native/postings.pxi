@@ -287,8 +287,10 @@ cdef class Vocabulary(Changes):
                 n += 1
         heads[n] = size
         with nogil:
-            code = self.locate_phrase(at, heads, n - 2)
-            if code == MORE:
+            code = self.locate_phrase(at, heads, n - 2, is_readable(at + 1, size - 1))
+            if code == MORE and self.by_text:
+                code = self.keep_read(term, at + 1, size - 1)
+            elif code == MORE:
                 code = self.keep_hits(term)
         free(heads)
         return code
@@ -348,6 +350,47 @@ cdef class Vocabulary(Changes):
                     return code
         self.close_blocks(term)
         return MORE
+
+    cdef int keep_read(self, Decoded term, const uint8_t *sought, size_t n) noexcept nogil:
+        """Keep those of hits[0] in whose texts a phrase is."""
+        cdef Hits *list = &self.hits[0]
+        cdef int64_t count
+        cdef size_t i
+        cdef int code = MORE
+        if self.room_for(term, list.n) != MORE:
+            return NO_MEMORY
+        for i in range(list.n):
+            if self.cancelled:
+                return CANCELLED
+            if list.at[i].bytes == 0:
+                continue
+            count = self.times_in_row(&list.at[i], sought, n)
+            if count < 0:
+                return <int>-count
+            if count:
+                code = self.keep(term, list.at[i].row, <uint32_t>count)
+            if code != MORE:
+                return code
+        self.close_blocks(term)
+        return MORE
+
+    cdef int64_t times_in_row(
+        self, const Hit *hit, const uint8_t *sought, size_t n
+    ) noexcept nogil:
+        """How often a phrase is in a row's title and text; as times_in_text. The first trigram's
+        positions tell whether the title can have it: a byte 0x01 is before each column's but the
+        text's, which comes first."""
+        cdef Change change
+        cdef int64_t count
+        cdef int code
+        if hit.form == RAW and memchr(self.bytes.at + hit.at, 1, hit.bytes) == NULL:
+            return self.times_in_text(hit.row, sought, n)
+        change.row = hit.row
+        change.text = NULL
+        code = self.read_text(&change)
+        count = occurrences_in(&change, sought, n, TITLE_AND_TEXT) if code == MORE else -code
+        free(change.text)
+        return count
 
     cdef int keep_range(self, Decoded term) noexcept nogil:
         """Add up a range's postings row by row, in the dense array that estimates otherwise use."""

@@ -97,10 +97,17 @@ cdef enum:
     SHORT_ROW = 2 + 63
     # Trigrams of one phrase before the byte that numbers them starts anew.
     MET_MAX = 255
-    # What stands in place of the cost of a trigram whose list is at hand already.
+    # What stands in place of the cost of a trigram that has been read, of one whose list is at hand
+    # already, and of those that a cover does without: the first of these, less what it would cost.
+    READ = -1
     REPEATED = -2
+    LEFT_OUT = -3
     # How many leaves can be run past while the rows of one are held against another list; measured.
     ROW_CHECK_COST = 8
+    # How many leaves can be run past while one row's text is read; measured.
+    TEXT_COST = 4
+    # A trigram that a cover does without may cost such a part of what is left to read of it.
+    LEFT_OUT_SHARE = 64
     # A segment of less than such a part of the greatest one's leaves is small.
     GREAT_SEGMENT = 8
     # Rows are packed and scored by blocks of 1,024, scanned by runs of 32.

@@ -17,6 +17,8 @@ cdef class Terms(Doclists):
     cdef bint half_merged
     # Which of them have the first trigram of the phrase at hand.
     cdef uint8_t *having
+    # Whether the rows in hits[0] only may have the phrase at hand, and their texts are to tell.
+    cdef bint by_text
     cdef Postings lists[2]
     cdef Hits hits[2]
 
@@ -164,21 +166,23 @@ cdef class Terms(Doclists):
         return MORE if code == END else code
 
     cdef int locate_phrase(
-        self, const uint8_t *text, const uint32_t *heads, uint32_t n
+        self, const uint8_t *text, const uint32_t *heads, uint32_t n, bint readable
     ) noexcept nogil:
-        """Fill hits[0] with the rows that hold the phrase of `n` >= 2 trigrams, and how often.
+        """Fill hits[0] with the rows that hold the phrase of `n` >= 2 trigrams, and how often;
+        where it can be looked for in texts (`readable`), perhaps with a few that may (`by_text`).
 
         heads[i] is where codepoint i begins in `text`; text[heads[i] - 1] may be overwritten by
         nobody: keys are built aside. A cover (first and last trigram, no codepoint left out) of
         least cost is read, the shortest doclist first. Leaves cost, and most of all the rows of the
         shortest doclist, for all of them are held against the others: a trigram that few rows
-        have is worth reading where the cover could do without.
+        have is worth reading where the cover could do without. Once few rows are left, their texts
+        are sooner read than long doclists.
         """
         cdef int64_t *costs = <int64_t *>malloc(<size_t>n * 3 * sizeof(int64_t))
         cdef int code
         if costs == NULL:
             return NO_MEMORY
-        code = self.locate_cover(text, heads, n, costs)
+        code = self.locate_cover(text, heads, n, costs, readable)
         free(costs)
         return code
 
@@ -200,7 +204,7 @@ cdef class Terms(Doclists):
         return MORE
 
     cdef int locate_cover(
-        self, const uint8_t *text, const uint32_t *heads, uint32_t n, int64_t *cost
+        self, const uint8_t *text, const uint32_t *heads, uint32_t n, int64_t *cost, bint readable
     ) noexcept nogil:
         cdef int64_t *left = cost + n
         cdef int64_t *right = left + n
@@ -208,7 +212,11 @@ cdef class Terms(Doclists):
         cdef uint32_t key_n, i, best
         cdef uint32_t base = 0
         cdef uint32_t read = 0
+        cdef int64_t rest
+        cdef int64_t most = 0
+        cdef size_t before
         cdef int code
+        self.by_text = False
         for i in range(n):
             key_n = trigram(text, heads, i, key)
             code = self.span_of(key, key_n, &cost[i])
@@ -223,21 +231,24 @@ cdef class Terms(Doclists):
         pass_over(cost, left, best, 0, -1)
         pass_over(cost, right, best, n - 1, 1)
         while True:
-            best = n
-            for i in range(n):
-                if cost[i] >= 0 and (best == n or cost[i] < cost[best]):
-                    best = i
-            if best == n:
+            rest = left_of_cover(cost, n)
+            if rest == 0:
                 return MORE
+            if read > 1:
+                before = self.hits[0].n
+                self.close_ranks()
+                if self.hits[0].n > before // 2:
+                    most = 0
+            if read and readable and self.hits[0].n * TEXT_COST <= <size_t>rest:
+                self.by_text = True
+                return MORE
+            best = cheapest(cost, n, min(most, rest // LEFT_OUT_SHARE))
             key_n = trigram(text, heads, best, key)
             if read == 0:
                 base = best
-            elif read > 1:
-                self.close_ranks()
-                if self.hits[0].n == 0:
-                    return MORE
+                most = rest if readable else 0
             code = self.one_trigram(key, key_n, base, best, read == 0)
-            cost[best] = -1
+            cost[best] = READ
             if code == MORE and read == 0:
                 code = self.hold_against_itself(text, heads, n, base, cost)
             if code != MORE or self.hits[0].n == 0:
