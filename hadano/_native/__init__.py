@@ -24,7 +24,6 @@ try:
         Eraser,
         Ranker,
         StoreFailed,
-        share_heap,
     )
 except ImportError as error:
     raise ImportError(
@@ -48,7 +47,6 @@ __all__ = [
     "lowered_lines",
     "other_lines",
     "search_form",
-    "share_heap",
     "short_words",
     "windows",
 ]

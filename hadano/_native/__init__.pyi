@@ -15,7 +15,6 @@ from hadano._native.rank import (
     Eraser,
     Ranker,
     StoreFailed,
-    share_heap,
 )
 
 HINT: Final[str]
@@ -37,7 +36,6 @@ __all__ = [
     "lowered_lines",
     "other_lines",
     "search_form",
-    "share_heap",
     "short_words",
     "windows",
 ]

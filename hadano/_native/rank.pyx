@@ -139,19 +139,16 @@ cdef double B = 0.75
 cdef double IDF_FLOOR = 1e-6
 cdef float ROUNDING = 1e-4
 
+# Threads that start from now on share one heap, where the C library (glibc) would give each its
+# own: what one thread decoded and another lets go of would be room for the first alone.
+one_heap_for_all()
+
 # What `load_extension` takes: this very library, and the name of its entry point.
 LIBRARY = __file__
 ENTRY_POINT = "sqlite3_hadano_rank_init"
 SUBSTRING = 0
 WORD = 1
 ANYWHERE = 2
-
-
-def share_heap() -> None:
-    """Let threads that start from now on share one heap, where the C library (glibc) would give
-    each its own: what one thread decoded and another lets go of is room for the first alone then.
-    """
-    one_heap_for_all()
 
 
 class DamagedIndex(Exception):

@@ -23,7 +23,6 @@ from hadano._native import (
     Eraser,
     Ranker,
     StoreFailed,
-    share_heap,
 )
 from hadano.connection.failures import failure, translated
 from hadano.connection.statements import Statements
@@ -40,7 +39,6 @@ class Indexes(Statements):
 
     def __init__(self, path: str, flags: int) -> None:
         super().__init__(path, flags)
-        share_heap()  # before the thread starts that decodes what is given to another (`warmth`)
         self._ranker: Ranker | None = None
         self._eraser: Eraser | None = None
         #: Another connection's, whose decoded terms the next ranking takes over.
