@@ -27,6 +27,8 @@ _AGAIN_SECONDS_MAX = 5.0
 _LOOK_SECONDS = 1.0
 #: How long no call must have come before the index's segments are merged, in seconds.
 _IDLE_SECONDS = 0.5
+#: For so long the next word to be made ready waits for a call under way.
+_CALL_SECONDS_MAX = 0.1
 #: How long another process is waited for to make the tables of vectors before the first call.
 _SET_UP_MS_MAX = 500
 
@@ -88,6 +90,8 @@ class Housekeeper:
         self._closing = False
         # A server that ended may have left text in the log that was to be erased.
         self._owed = _Owed(_COPY, _EMPTY, _ERASE, _MERGE)
+        self._no_call = threading.Event()
+        self._no_call.set()
         #: A merge under way, and when the last call was answered.
         self._merge: Iterator[None] | None = None
         self._answered = time.monotonic()
@@ -149,6 +153,15 @@ class Housekeeper:
         too."""
         self._owed.ask(_ERASE, *([_EMPTY] if empty_log else []))
         self._wake.set()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """A call goes before what is made ready for later ones."""
+        self._no_call.clear()
+        try:
+            yield
+        finally:
+            self._no_call.set()
 
     def answered(self, *, wrote: bool) -> None:
         """Notes that a call was answered: what can wait for a pause between calls waits for it."""
@@ -221,6 +234,7 @@ class Housekeeper:
         # What is damaged is told by the check that comes next; who has no room does without.
         with suppress(HadanoError, MemoryError):
             for _ in warming.warm(db):
+                self._no_call.wait(_CALL_SECONDS_MAX)
                 if self._closing:
                     return
                 self._write_waiting(db)

@@ -243,7 +243,7 @@ class Service:
         tool = _BY_NAME.get(name)
         if tool is None:
             raise UnknownTool(name)
-        with self._one_at_a_time, self._watchdog.cancellable():
+        with self._one_at_a_time, self._watchdog.cancellable(), self._housekeeper.call():
             call = _Call(tool, arguments, os.urandom(16).hex(), ingest.now(), time.perf_counter())
             try:
                 reply = self._answer(call)

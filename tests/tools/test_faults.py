@@ -1,5 +1,7 @@
 """What fails behind an answer that was given is owed: it is neither lost nor told as an error."""
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,6 +79,27 @@ def test_a_store_without_room_for_warm_words_is_sound(tmp_path, monkeypatch) -> 
         store.put(SECRET, id="a")
         assert store.integrity() == "ok"
         assert store.found("quixotic") == ["a"]
+
+
+def test_nothing_is_made_ready_while_a_call_runs(tmp_path, monkeypatch) -> None:
+    called = threading.Event()
+    ready: list[int] = []
+
+    def steps(_: Connection) -> Iterator[None]:
+        called.wait()
+        for n in range(3):
+            yield
+            ready.append(n)
+
+    monkeypatch.setattr(warming, "warm", steps)
+    monkeypatch.setattr(chores, "_CALL_SECONDS_MAX", 60)
+    with Store(tmp_path / "store.db") as store:
+        with store.service._housekeeper.call():
+            called.set()
+            time.sleep(0.2)
+            assert ready == []
+        until(lambda: ready == [0, 1, 2])
+        assert store.integrity() == "ok"
 
 
 def test_rows_that_wait_outlive_the_thread_that_was_to_write_them(tmp_path, monkeypatch) -> None:
