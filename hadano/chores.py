@@ -233,7 +233,9 @@ class Housekeeper:
             return
         # What is damaged is told by the check that comes next; who has no room does without.
         with suppress(HadanoError, MemoryError):
-            for _ in warming.warm(db):
+            for is_part in warming.warm(db):
+                if is_part and self._warmed.has_taken_warmth:
+                    db.give_warmth(self._warmed)
                 self._no_call.wait(_CALL_SECONDS_MAX)
                 if self._closing:
                     return

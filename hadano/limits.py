@@ -75,15 +75,18 @@ AUDIT_WAITING_MAX: Final = 10_000
 SAID_BYTES_MAX: Final = 32 * 1_048_576
 #: Chunks taken out of the full-text index that the file remembers, for who has terms decoded.
 UNINDEXED_MAX: Final = 1_000
-#: Doclists that a connection keeps decoded between searches.
-RANKER_CACHE_BYTES_MAX: Final = 80 * 1_048_576
+#: What a connection keeps of decoded doclists between searches, by the store's chunks and within
+#: these bounds: each word takes as much more as the store is larger.
+DECODED_BYTES_A_CHUNK: Final = 220
+DECODED_BYTES_MIN: Final = 80 * 1_048_576
+DECODED_BYTES_MAX: Final = 320 * 1_048_576
 #: A store of fewer chunks is not warmed: no first search in it takes a millisecond.
 WARM_CHUNKS_MIN: Final = 10_000
-#: Chunks that are read to find the words most texts have, in how many of them a word must be, and
-#: the room that those may take, by that estimate, of `RANKER_CACHE_BYTES_MAX`.
+#: Chunks that are read to find the words most texts have, and in how many of them a word must be;
+#: bytes of decoded doclists that are handed over together.
 WARM_SAMPLE_CHUNKS: Final = 3_000
 WARM_SEEN_MIN: Final = 2
-WARM_BYTES_MAX: Final = 64 * 1_048_576
+WARM_PART_BYTES: Final = 16 * 1_048_576
 #: Chunks whose vectors one transaction in the background writes: some 5 ms.
 EMBED_CHUNKS: Final = 256
 #: Blocks of 256 vectors that a connection keeps in memory, of 74 KiB each: 64 MiB, or 226,000

@@ -18,36 +18,25 @@ _NEWEST: Final = "SELECT max(id) FROM chunks"
 _TEXT: Final = "SELECT coalesce(form, text) FROM chunks WHERE id >= ? ORDER BY id LIMIT 1"
 
 
-def warm(db: Connection) -> Iterator[None]:
-    """Decodes the commonest words, one a step, each in a snapshot of its own; none of a store so
-    small that every first search is fast."""
+def warm(db: Connection) -> Iterator[bool]:
+    """Decodes the commonest words, the most common first, one a step, each in a snapshot of its
+    own; as many as are kept, and none of a store so small that every first search is fast. True
+    where so many are decoded that they should be put to use before the rest."""
     newest: int = db.value(_NEWEST) or 0
     if newest < limits.WARM_CHUNKS_MIN:
         return
-    # The commonest last, for what was asked for last is dropped last.
-    for term in reversed(_affordable((yield from _sampled(db, newest)), newest)):
-        db.decode(term)
-        yield
+    seen = yield from _sampled(db, newest)
+    for term, chunks in seen.most_common():
+        if chunks < limits.WARM_SEEN_MIN or not db.decode(term):
+            return
+        yield db.decoded_bytes >= limits.WARM_PART_BYTES
 
 
-def _sampled(db: Connection, newest: int) -> Generator[None, None, Counter[Term]]:
+def _sampled(db: Connection, newest: int) -> Generator[bool, None, Counter[Term]]:
     """In how many chunks of a sample each term is, as a query would be cut."""
     seen: Counter[Term] = Counter()
     for n in range(limits.WARM_SAMPLE_CHUNKS):
         text = db.value(_TEXT, (1 + n * newest // limits.WARM_SAMPLE_CHUNKS,))
         seen.update(terms_of_any_query(text or ""))
-        yield
+        yield False
     return seen
-
-
-def _affordable(seen: Counter[Term], newest: int) -> list[Term]:
-    """The commonest terms, as many as there is room for, by how many chunks of the sample have
-    them: two bytes each, and four for 1,024 chunks whether they have it or not."""
-    taken = []
-    room = limits.WARM_BYTES_MAX
-    for term, chunks in seen.most_common():
-        room -= 2 * chunks * newest // limits.WARM_SAMPLE_CHUNKS + newest // 256
-        if room < 0 or chunks < limits.WARM_SEEN_MIN:
-            break
-        taken.append(term)
-    return taken

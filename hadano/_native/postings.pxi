@@ -148,14 +148,30 @@ cdef class Vocabulary(Changes):
             self.cache_used -= self.bytes_of(<Decoded>self.cache.pop(oldest))
         return 0
 
+    cdef bint keep_more(self, int kind, str text) except -1:
+        """Decode a term and keep it, but drop no other for it; False where there is no room."""
+        cdef Decoded term
+        cdef size_t bytes
+        if (kind, text) in self.cache:
+            return True
+        term = self.decoded(kind, text)
+        bytes = self.bytes_of(term)
+        if self.cache_used + bytes > self.cache_room:
+            return False
+        self.cache_used += bytes
+        self.cache[kind, text] = term
+        return True
+
     cdef int take_over(self, dict cache, dict places) except -1:
-        """Keep the terms of another cache, as less recently used than those that are here; in
-        `places`, how many changes had been met here when the other had met so many."""
+        """Keep the terms of another cache, as less recently used than those that are here, and its
+        first as the last to go; in `places`, how many changes had been met here when the other had
+        met so many."""
         cdef dict held = self.cache
         cdef Decoded term
         self.cache = {}
         self.cache_used = 0
-        for key, term in cache.items():
+        for key in reversed(cache):
+            term = cache[key]
             if key not in held and places.get(term.seen, -1) >= 0:
                 term.seen = places[term.seen]
                 self.cache[key] = term

@@ -273,19 +273,22 @@ cdef class Ranker(Scorer):
         self.complain(code)
         return self.answer(found)
 
-    def make_ready(self, int kind, str text) -> None:
-        """Decode a term for when it is asked for. To be called as `rank` is; raises what it does.
+    def make_ready(self, int kind, str text) -> bool:
+        """Decode a term for when it is asked for; False where there is no room for it beside those
+        that are kept already. To be called as `rank` is; raises what it does.
         """
+        cdef bint kept
         if self.statement[LEAVES] == NULL or self.sql.get_autocommit(self.db):
             raise ValueError("ranking needs an open transaction")
         self.refresh()
-        self.decode(kind, text)
+        kept = self.keep_more(kind, text)
         self.sql.reset(self.statement[LEAVES])
+        return kept
 
     def adopt(self, Ranker other) -> bool:
-        """Take what another ranker of the same file keeps between calls; terms kept here stay, and
-        go last where room is short. The other must not be in use by another thread, may be closed,
-        and is of no use afterwards.
+        """Take what another ranker of the same file has made ready. Where room is short, terms kept
+        here stay, and of the other's the last ones go first. The other must not be in use by
+        another thread, may be closed, and is of no use afterwards.
 
         False, and no term is taken, where what happened to the index since is not known. To be
         called as `rank` is; raises what it does.

@@ -7,6 +7,7 @@ and why something is to go.
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,11 @@ class Indexes(Statements):
         super().__init__(path, flags)
         self._ranker: Ranker | None = None
         self._eraser: Eraser | None = None
-        #: Another connection's, whose decoded terms the next ranking takes over.
-        self._warmth: Ranker | None = None
+        #: Other connections', whose decoded terms the next ranking takes over. A thread may add one
+        #: while another takes them.
+        self._warmth: deque[Ranker] = deque()
+        #: Bytes of decoded terms that were given to another.
+        self._given = 0
         self._blocks: Blocks | None = None
         #: How often this connection has been about to put vectors in or to take some out.
         self._vectors_written = 0
@@ -62,10 +66,8 @@ class Indexes(Statements):
             if self._ranker is None:
                 self._db.execute(schema.SEARCH_PRAGMAS)
             ranker = self._own_ranker()
-            warmth = self._warmth
-            if warmth is not None:  # Else it may be given at this moment, and stays for the next.
-                self._warmth = None
-                ranker.adopt(warmth)
+            while self._warmth:
+                ranker.adopt(self._warmth.popleft())
             return ranker.rank(terms, per_doc, ranks)
 
     def _own_ranker(self) -> Ranker:
@@ -73,21 +75,38 @@ class Indexes(Statements):
             self._load_extension(LIBRARY, ENTRY_POINT)
             if self._outdated:  # nobody writes to it any more
                 self._db.execute(schema.NOTHING_UNINDEXED)
-            self._ranker = Ranker(self._db, cache_bytes=limits.RANKER_CACHE_BYTES_MAX)
+            self._ranker = Ranker(self._db, cache_bytes=self._room_for_decoded() - self._given)
         return self._ranker
 
-    def decode(self, term: tuple[int, str]) -> None:
-        """Decodes a term, for `give_warmth`. E_INTEGRITY as `ranking`."""
+    def _room_for_decoded(self) -> int:
+        newest: int = self.value("SELECT max(id) FROM chunks") or 0
+        room = newest * limits.DECODED_BYTES_A_CHUNK
+        return min(max(room, limits.DECODED_BYTES_MIN), limits.DECODED_BYTES_MAX)
+
+    def decode(self, term: tuple[int, str]) -> bool:
+        """Decodes a term, for `give_warmth`; False where there is no more room for any. E_INTEGRITY
+        as `ranking`."""
         with self.snapshot(), self._core_failures():
-            self._own_ranker().make_ready(*term)
+            return self._own_ranker().make_ready(*term)
+
+    @property
+    def decoded_bytes(self) -> int:
+        """What it keeps of decoded terms."""
+        return self._ranker.cached_bytes if self._ranker else 0
+
+    @property
+    def has_taken_warmth(self) -> bool:
+        """Whether all that was given to it is in use."""
+        return not self._warmth
 
     def give_warmth(self, to: "Indexes") -> None:
         """Leaves what this connection has decoded to another to the same file, which may be at work
-        in another thread."""
+        in another thread. The most useful terms are to be decoded first: they are dropped last."""
         ranker, self._ranker = self._ranker, None
         if ranker is not None:
+            self._given += ranker.cached_bytes
             ranker.close()
-            to._warmth = ranker
+            to._warmth.append(ranker)
 
     def differing(self, *, at_once: bool) -> list[int]:
         """Ids of the chunks of which the full-text index does not hold just what the view

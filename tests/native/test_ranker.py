@@ -233,6 +233,44 @@ def test_terms_of_another_ranker_are_taken_whatever_happened_since() -> None:
         agree(db, kept, [(SUBSTRING, "function")])
 
 
+def test_of_terms_made_ready_those_that_there_is_room_for_are_kept() -> None:
+    db = fresh()
+    with db:
+        take(db, ("add", "", ["amber basalt cobalt"]))
+    amber, basalt, cobalt = ((SUBSTRING, text) for text in ("amber", "basalt", "cobalt"))
+    ranker = Ranker(db)
+    with db:
+        assert ranker.make_ready(*amber)
+        size = ranker.cached_bytes
+        assert ranker.make_ready(*amber)
+        assert ranker.cached_bytes == size
+    ranker = Ranker(db, cache_bytes=2 * size)
+    with db:
+        assert [ranker.make_ready(*term) for term in (amber, basalt, cobalt)] == [True, True, False]
+        assert [ranker.make_ready(*term) for term in (amber, basalt, cobalt)] == [True, True, False]
+    assert ranker.cached_bytes == 2 * size
+    agree(db, ranker, [amber, basalt, cobalt])
+
+
+def test_of_terms_taken_from_another_the_last_go_first() -> None:
+    db = fresh()
+    texts = ["amber", "basalt", "cobalt", "dolomite", "emerald"]
+    with db:
+        take(db, ("add", "", texts))
+    one = Ranker(db)
+    with db:
+        one.make_ready(SUBSTRING, "emerald")
+    for room, left in ((5, texts), (3, ["amber", "basalt", "emerald"]), (1, ["emerald"])):
+        other, kept = Ranker(db), Ranker(db, cache_bytes=room * one.cached_bytes)
+        with db:
+            kept.make_ready(SUBSTRING, "emerald")
+            for text in texts[:4]:
+                other.make_ready(SUBSTRING, text)
+            assert kept.adopt(other)
+            assert [text for text in texts if kept.make_ready(SUBSTRING, text)] == left
+        agree(db, kept, [(SUBSTRING, text) for text in texts])
+
+
 def test_terms_of_a_ranker_with_room_for_more_rows_are_fitted_into_what_there_is() -> None:
     """How many rows there is room for is a matter of when a ranker first looked."""
     db = fresh()

@@ -226,12 +226,66 @@ def test_words_that_were_decoded_at_the_start_rank_as_any(tmp_path: Path, monkey
             store.put(f"a function of {n} contexts, " * (1 + n % 3), title=f"function {n}")
     with Store(path) as store:
         db = store.service._db
-        until(lambda: db._warmth is not None)
+        until(lambda: db._warmth)
         store.put("another context of a function")
         assert shown(store.search("nothing like that")) == []
         assert db._ranker.cached_bytes > 3 * 20 * 4
         for query in ("function", "context function another"):
             assert shown(store.search(query)) == merged(store, by_fts5(store, query), 3, 10)
+
+
+def test_words_that_come_ready_in_parts_are_all_taken(tmp_path: Path, monkeypatch) -> None:
+    """The first part is there at once; the others are one as long as nobody takes it."""
+    monkeypatch.setattr(limits, "WARM_CHUNKS_MIN", 1)
+    monkeypatch.setattr(limits, "WARM_PART_BYTES", 1)
+    path = tmp_path / "store.db"
+    with Store(path) as store:
+        for n in range(3):
+            store.put(f"amber basalt cobalt {n}")
+    with Store(path) as store:
+        db = store.service._db
+        until(lambda: store.ask("db_status")["integrity_at_boot"] == "ok")
+        first, rest = db._warmth
+        assert 0 < first.cached_bytes < rest.cached_bytes
+        ready = first.cached_bytes + rest.cached_bytes
+        for query in ("amber", "basalt cobalt"):
+            assert shown(store.search(query)) == merged(store, by_fts5(store, query), 3, 10)
+        assert db.has_taken_warmth
+        assert db._ranker.cached_bytes == ready
+
+
+def test_what_is_given_in_all_keeps_to_its_room(tmp_path: Path, monkeypatch) -> None:
+    path = str(tmp_path / "store.db")
+    with Store(path) as store:
+        store.put("amber basalt cobalt")
+    with closing(Connection(path)) as giver, closing(Connection(path)) as taker:
+        assert giver.decode((Kind.SUBSTRING, "amber"))
+        size = giver.decoded_bytes
+        monkeypatch.setattr(limits, "DECODED_BYTES_MIN", 2 * size)
+        giver.give_warmth(taker)
+        assert giver.decoded_bytes == 0
+        with taker.snapshot():
+            taker.ranking([(Kind.SUBSTRING, "nothing")], per_doc=1, ranks=1)
+        assert giver.decode((Kind.SUBSTRING, "basalt"))
+        assert not giver.decode((Kind.SUBSTRING, "cobalt"))
+        giver.give_warmth(taker)
+
+
+@pytest.mark.parametrize(("chunks", "room"), [(1, 1_000), (30, 3_000), (99, 5_000)])
+def test_a_larger_store_has_more_decoded_words_kept(
+    tmp_path: Path, monkeypatch, chunks: int, room: int
+) -> None:
+    monkeypatch.setattr(limits, "DECODED_BYTES_A_CHUNK", 100)
+    monkeypatch.setattr(limits, "DECODED_BYTES_MIN", 1_000)
+    monkeypatch.setattr(limits, "DECODED_BYTES_MAX", 5_000)
+    with Store(tmp_path / "store.db") as store:
+        for n in range(chunks):
+            store.put(f"word{n}", id=f"d{n}")
+        assert store.service._db._room_for_decoded() == room
+        for n in range(400):
+            store.search(f"nowhere{n} word{n % chunks}")
+        kept = store.service._db._ranker.cached_bytes
+        assert room / 2 < kept <= room
 
 
 ASKED_AND_COUNTED = """
@@ -284,24 +338,6 @@ def test_a_connection_is_stopped_even_while_it_gives_its_words_away(tmp_path: Pa
             with pytest.raises(Cancelled):
                 ranker.rank([TERM], per_doc=1, ranks=1)
             db.resume()
-
-
-def test_words_that_are_given_while_a_search_looks_for_them_are_kept(tmp_path: Path) -> None:
-    class BeingGiven(Connection):
-        """It is given something right after the look that finds nothing."""
-
-        def __getattribute__(self, name: str) -> object:
-            value = super().__getattribute__(name)
-            if name == "_warmth":
-                self._warmth = words
-            return value
-
-    words = object()
-    with closing(Connection(str(tmp_path / "store.db"))) as db, db.snapshot():
-        db.__class__ = BeingGiven
-        db.ranking([TERM], per_doc=1, ranks=1)
-        db.__class__ = Connection
-        assert db._warmth is words
 
 
 def test_the_same_question_gets_the_same_bytes(many: Store) -> None:
