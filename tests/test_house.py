@@ -79,6 +79,16 @@ def test_kernels_import_nothing_but_python_and_c() -> None:
     assert [line for line in imports if not KERNEL_IMPORTS.search(line)] == []
 
 
+def test_what_tests_share_is_in_no_test() -> None:
+    """Whoever imports a test runs it, or lets it change for reasons of its own."""
+    sources = [
+        path for part in ("tests", "tools", "benchmarks") for path in ROOT.glob(f"{part}/**/*.py")
+    ]
+    assert len(sources) > 100
+    importing = re.compile(r"^\s*(?:from|import) (?:tests[\w.]*)?\.?test_\w+", re.MULTILINE)
+    assert [path.name for path in sources if importing.search(path.read_text("utf-8"))] == []
+
+
 def test_the_installed_version_is_the_one_in_the_source() -> None:
     assert metadata.version("hadano") == hadano.__version__
 

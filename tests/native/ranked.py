@@ -13,7 +13,7 @@ from contextlib import closing
 import apsw
 
 from hadano import schema
-from hadano._native import ENTRY_POINT, LIBRARY, Ranker, search_form, short_words
+from hadano._native import ENTRY_POINT, LIBRARY, Agreement, Ranker, search_form, short_words
 from hadano.plan import lower_ascii
 from tests.oracle import postings
 from tests.oracle.postings import Term
@@ -72,7 +72,8 @@ def _index(db: apsw.Connection, chunk: int) -> None:
     db.execute(f"INSERT INTO chunks_fts(rowid, text, title, words) {_INDEXED}", (chunk,))
 
 
-def _unindex(db: apsw.Connection, chunk: int) -> None:
+def unindex(db: apsw.Connection, chunk: int) -> None:
+    """Takes a chunk out of the index, and notes that it was."""
     row = db.execute(_INDEXED, (chunk,)).fetchall()[0]
     db.execute(schema.LIST_UNINDEXED, (chunk,))
     db.execute(
@@ -84,7 +85,7 @@ def _unindex(db: apsw.Connection, chunk: int) -> None:
 
 def _remove(db: apsw.Connection, doc: int) -> None:
     for (chunk,) in db.execute("SELECT id FROM chunks WHERE doc = ?", (doc,)).fetchall():
-        _unindex(db, chunk)
+        unindex(db, chunk)
     db.execute("DELETE FROM docs WHERE n = ?", (doc,))
 
 
@@ -92,7 +93,7 @@ def _retitle(db: apsw.Connection, doc: int, title: str) -> None:
     """Changes a title; the chunks keep their ids, the first is indexed anew."""
     sql = "SELECT id FROM chunks WHERE doc = ? AND seq = 0"
     ((first,),) = db.execute(sql, (doc,)).fetchall()
-    _unindex(db, first)
+    unindex(db, first)
     db.execute("UPDATE docs SET title = ?1, title_form = ?1 WHERE n = ?2", (form(title), doc))
     _index(db, first)
 
@@ -135,6 +136,25 @@ def agree(db: apsw.Connection, ranker: Ranker, terms: Sequence[Term]) -> None:
     assert found == postings.by_counting(db, terms)
     if all(kind != postings.ANYWHERE for kind, _ in terms):
         assert found == postings.by_fts5(db, terms)
+
+
+def differing(db: apsw.Connection) -> list[int]:
+    """The rows that differ, compared in steps of a transaction each."""
+    with closing(Agreement(db)) as agreement:
+        more = True
+        while more:
+            with db:
+                more = agreement.step()
+        return agreement.differing()
+
+
+def sound(db: apsw.Connection) -> bool:
+    """Whether FTS5 itself finds the index to be that of the text."""
+    try:
+        tell(db, "integrity-check", 1)
+    except apsw.CorruptError:
+        return False
+    return True
 
 
 def serve(path: str) -> None:

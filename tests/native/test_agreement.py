@@ -13,28 +13,9 @@ from hypothesis import strategies as st
 from hadano import status
 from hadano._native import Agreement, DamagedIndex
 from hadano.connection import Connection
-from tests.native.ranked import fresh, take, tell
-from tests.native.test_ranker import CHANGES, SETTINGS, SLOW_STEPS, STEPS
+from tests.native.histories import CHANGES, SETTINGS, SLOW_STEPS, STEPS
+from tests.native.ranked import differing, fresh, sound, take
 from tests.oracle import postings
-
-
-def differing(db: apsw.Connection) -> list[int]:
-    """The rows that differ, compared in steps of a transaction each."""
-    with closing(Agreement(db)) as agreement:
-        more = True
-        while more:
-            with db:
-                more = agreement.step()
-        return agreement.differing()
-
-
-def sound(db: apsw.Connection) -> bool:
-    """Whether FTS5 itself finds the index to be that of the text."""
-    try:
-        tell(db, "integrity-check", 1)
-    except apsw.CorruptError:
-        return False
-    return True
 
 
 def whole(text: str) -> str:

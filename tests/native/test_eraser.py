@@ -16,9 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hadano._native import Cancelled, DamagedIndex, Eraser
-from tests.native.ranked import _unindex, fresh, take, tell
-from tests.native.test_agreement import differing, sound
-from tests.native.test_ranker import SETTINGS, SLOW_STEPS, TEXTS, TITLES
+from tests.native.erased import (
+    copy_of,
+    erase,
+    filled,
+    mark_as_erased_from,
+    outcome,
+    record,
+    write_record,
+)
+from tests.native.histories import SETTINGS, SLOW_STEPS, TEXTS, TITLES
+from tests.native.ranked import differing, fresh, sound, take, tell, unindex
 from tests.oracle import postings
 from tests.reliability import segments
 from tests.reliability.examiner import index_traces
@@ -41,21 +49,6 @@ def steps(*kinds: st.SearchStrategy) -> st.SearchStrategy:
     return st.lists(st.one_of(*kinds), min_size=3, max_size=30)
 
 
-def copy_of(db: apsw.Connection) -> apsw.Connection:
-    copy = fresh()
-    copy.deserialize("main", db.serialize("main"))
-    return copy
-
-
-def erase(db: apsw.Connection, rows: Iterable[int]) -> int:
-    """Takes the chunks out of the index; how many of their postings were not there."""
-    with closing(Eraser(db)) as eraser:
-        eraser.begin(rows)
-        while eraser.step():
-            pass
-        return eraser.lacking
-
-
 def forget(db: apsw.Connection, rows: Iterable[int]) -> None:
     """Takes the chunks out of the table that the index is of, and documents that are left with
     none."""
@@ -71,14 +64,6 @@ def whole(db: apsw.Connection) -> list[list[tuple]]:
     ]
 
 
-def record(db: apsw.Connection, id: int) -> bytes:
-    return db.execute("SELECT block FROM chunks_fts_data WHERE id = ?", (id,)).get
-
-
-def write_record(db: apsw.Connection, id: int, block: bytes) -> None:
-    db.execute("UPDATE chunks_fts_data SET block = ? WHERE id = ?", (block, id))
-
-
 def pages(db: apsw.Connection) -> dict[int, bytes]:
     """All of the index but indexes of doclists."""
     return {
@@ -86,14 +71,6 @@ def pages(db: apsw.Connection) -> dict[int, bytes]:
         for id, block in db.execute("SELECT id, block FROM chunks_fts_data")
         if not id & segments.DOCLIST_INDEX_BIT
     }
-
-
-def mark_as_erased_from(db: apsw.Connection) -> None:
-    """Has FTS5 note that rows were erased, as it does when it erases one."""
-    tell(db, "secure-delete", 1)
-    with db:
-        db.execute("INSERT INTO chunks_fts(rowid, text) VALUES(0, 'abc')")
-        db.execute("INSERT INTO chunks_fts(chunks_fts, rowid, text) VALUES('delete', 0, 'abc')")
 
 
 def go(db: apsw.Connection, step: tuple) -> None:
@@ -139,7 +116,7 @@ def test_what_is_left_is_to_the_byte_what_fts5_leaves(config, steps, chance) -> 
     twin = copy_of(db)
     with twin:
         for row in rows:
-            _unindex(twin, row)
+            unindex(twin, row)
     with db:
         assert erase(db, rows) == 0
     assert pages(db) == pages(twin)
@@ -172,19 +149,6 @@ def spots_without(db: apsw.Connection, rows: list[int]) -> postings.Spots:
         for term, spots in postings.spots(db).items()
         if (left := {spot: at for spot, at in spots.items() if spot[0] not in rows})
     }
-
-
-def filled(page_bytes: int = 64) -> apsw.Connection:
-    """An index of several segments, with doclists and position lists over many pages."""
-    chance = random.Random(1)
-    db = fresh(pgsz=page_bytes, automerge=0)
-    mark_as_erased_from(db)
-    for _ in range(6):
-        with db:
-            for _ in range(12):
-                words = chance.choices(["function", "the", "go", "on", "東京", "ab" * 40], k=60)
-                take(db, ("add", "a title", [" ".join(words), "aaa" * 50]))
-    return db
 
 
 def test_an_index_of_a_long_doclist_names_no_row_that_is_gone() -> None:
@@ -337,17 +301,6 @@ def test_a_long_doclist_is_erased_in_steps_of_some_hundred_leaves() -> None:
     forget(db, rows)
     assert index_traces(db) == []
     assert sound(db)
-
-
-def outcome(db: apsw.Connection, rows: Iterable[int]) -> str:
-    """What an erasure comes to, which is undone at once."""
-    db.execute("SAVEPOINT erasing")
-    try:
-        return "lacking" if erase(db, rows) else "erased"
-    except DamagedIndex:
-        return "damage"
-    finally:
-        db.execute("ROLLBACK TO erasing; RELEASE erasing")
 
 
 def varint(value: int) -> bytes:

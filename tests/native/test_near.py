@@ -2,40 +2,20 @@
 
 import math
 import random
-import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hadano._native.vectors import nearest, signs
+from hadano._native.vectors import nearest
+from tests.native.blocks import block, packed
 from tests.oracle import nearest as plain
-
-Block = tuple[bytes, bytes, bytes, bytes]
 
 # Few values, so that equal scores and vectors without direction come up often.
 components = st.sampled_from([0, 0, 1, -1, 127, -127, -128])
 vectors = st.lists(components, min_size=4, max_size=4).map(lambda few: few * 64) | st.lists(
     st.integers(-128, 127), min_size=256, max_size=256
 )
-
-
-def packed(vector: list[int]) -> bytes:
-    return struct.pack("256b", *vector)
-
-
-def block(held: dict[int, list[int]], gaps: bool = False) -> Block:
-    """The vectors as a block, every second slot a deleted one if there are to be gaps."""
-    ids: list[int] = []
-    numbers: list[list[int]] = []
-    valid = 0
-    for id, vector in held.items():
-        valid |= 1 << len(ids)
-        ids += [id, 0] if gaps else [id]
-        numbers += [vector, [1] * 256] if gaps else [vector]
-    together = b"".join(map(packed, numbers))
-    bits = valid.to_bytes(len(ids) // 8 + 1, "little")
-    return bits, struct.pack(f"={len(ids)}q", *ids), together, signs(together)
 
 
 @settings(max_examples=40)

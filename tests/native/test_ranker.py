@@ -12,73 +12,22 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hadano._native import Cancelled, DamagedIndex, Ranker
 from hadano.plan import Kind
-from tests.native.ranked import agree, form, fresh, loaded, ranking, take, tell
+from tests.native.histories import CHANGES, QUERIES, SETTINGS, SLOW_STEPS, STEPS
+from tests.native.ranked import agree, fresh, ranking, take, tell
 from tests.oracle import postings
 
 SUBSTRING, WORD, ANYWHERE = Kind
-
-LETTERS = "abc AB\n#東京愛é\U0001f600"
-PIECES = ["go", "c", "function", "at", "東京", "the", "é"]
-TEXTS = st.one_of(
-    st.text(alphabet=LETTERS, max_size=60),
-    st.text(alphabet="ab", max_size=300),
-    st.lists(st.sampled_from(PIECES), max_size=60).map(" ".join),
-)
-SUBSTRINGS = (
-    st.one_of(
-        st.text(alphabet=LETTERS, min_size=3, max_size=12),
-        st.sampled_from(["function", "unction", "the", "go function", "nct", "aaaaaaa", "ababa"]),
-    )
-    .map(form)
-    .filter(lambda text: len(text) >= 3)
-)
-TERMS = st.one_of(
-    st.tuples(st.just(SUBSTRING), SUBSTRINGS),
-    st.tuples(st.just(WORD), st.sampled_from(["go", "c", "at", "ab", "b", "zz"])),
-    st.tuples(st.just(ANYWHERE), st.sampled_from(["東", "東京", "愛", "#", "a", "b ", "\n"])),
-)
-QUERIES = st.lists(TERMS, min_size=1, max_size=5, unique=True)
-TITLES = st.text(LETTERS, max_size=8)
-ADDS = st.tuples(st.just("add"), TITLES, st.lists(TEXTS, max_size=3))
-CHANGES = st.one_of(
-    ADDS,
-    st.tuples(st.just("replace"), st.integers(0, 50), TEXTS),
-    st.tuples(st.just("retitle"), st.integers(0, 50), TITLES),
-    st.tuples(st.just("remove"), st.integers(0, 50)),
-)
-STEPS = st.lists(
-    st.one_of(
-        CHANGES,
-        CHANGES,
-        st.tuples(st.just("commit"), QUERIES),
-        st.tuples(st.just("tell"), st.just("secure-delete"), st.integers(0, 1)),
-        st.tuples(st.just("tell"), st.sampled_from(["optimize", "merge"]), st.just(-16)),
-    ),
-    min_size=3,
-    max_size=40,
-)
-SETTINGS = st.fixed_dictionaries(
-    {
-        "pgsz": st.sampled_from([32, 40, 64, 200, 4050]),
-        "automerge": st.sampled_from([0, 2, 4, 8]),
-        "crisismerge": st.sampled_from([2, 4, 16]),
-        "usermerge": st.sampled_from([2, 4]),
-        "hashsize": st.sampled_from([64, 1024, 1 << 20]),
-        "secure-delete": st.integers(0, 1),
-    }
-)
-SLOW_STEPS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=SLOW_STEPS)
@@ -99,57 +48,6 @@ def test_the_order_is_fts5s_after_any_history_of_inserts_replaces_and_deletes(
     db.execute("COMMIT")
     agree(db, kept, last)
     agree(db, Ranker(db, cache_bytes=0), last)
-    kept.close()
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW_STEPS)
-@given(
-    config=SETTINGS,
-    changes=st.lists(st.one_of(ADDS, ADDS, ADDS, CHANGES), min_size=3, max_size=30),
-    query=QUERIES,
-)
-def test_a_query_that_is_asked_after_every_change_keeps_fts5s_order(config, changes, query) -> None:
-    """What its terms came to before is kept, but for the rows that changed."""
-    db = fresh(**config)
-    kept = Ranker(db)
-    for change in changes:
-        with db:
-            take(db, change)
-        agree(db, kept, query)
-    kept.close()
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW_STEPS)
-@given(
-    config=SETTINGS,
-    before=st.lists(CHANGES, min_size=1, max_size=10),
-    between=st.lists(st.one_of(ADDS, ADDS, CHANGES), max_size=3),
-    used=st.booleans(),
-    query=QUERIES,
-)
-def test_what_one_ranker_decoded_serves_another_whatever_happened_since(
-    config, before, between, used, query
-) -> None:
-    db = fresh(**config)
-    with db:
-        for change in before:
-            take(db, change)
-    other, kept = Ranker(db), Ranker(db)
-    agree(db, other, query)
-    if used:
-        agree(db, kept, query[:1])
-    for change in between:
-        with db:
-            take(db, change)
-        if used:
-            agree(db, kept, query[:1])
-    other.close()
-    with db:
-        kept.adopt(other)
-    agree(db, kept, query)
-    with db:
-        assert not kept.adopt(other) or used
-    agree(db, kept, query)
     kept.close()
 
 
@@ -213,210 +111,6 @@ def has_merged(db: apsw.Connection) -> bool:
     before = db.total_changes()
     tell(db, "merge", 8)
     return db.total_changes() - before > 1
-
-
-def test_terms_of_another_ranker_are_taken_whatever_happened_since() -> None:
-    db = fresh()
-    with db:
-        take(db, ("add", "", ["function"] * 3_000))
-    kept = Ranker(db)
-    agree(db, kept, [(SUBSTRING, "some")])
-    for change in (("add", "", ["some other function"]), ("remove", 1), ("tell", "optimize", 0)):
-        other = Ranker(db)
-        agree(db, other, [(SUBSTRING, "function")])
-        with db:
-            take(db, change)
-        agree(db, kept, [(SUBSTRING, "some")])
-        with db:
-            assert kept.adopt(other)
-        assert kept.cached_bytes > 3_000
-        agree(db, kept, [(SUBSTRING, "function")])
-
-
-def test_of_terms_made_ready_those_that_there_is_room_for_are_kept() -> None:
-    db = fresh()
-    with db:
-        take(db, ("add", "", ["amber basalt cobalt"]))
-    amber, basalt, cobalt = ((SUBSTRING, text) for text in ("amber", "basalt", "cobalt"))
-    ranker = Ranker(db)
-    with db:
-        assert ranker.make_ready(*amber)
-        size = ranker.cached_bytes
-        assert ranker.make_ready(*amber)
-        assert ranker.cached_bytes == size
-    ranker = Ranker(db, cache_bytes=2 * size)
-    with db:
-        assert [ranker.make_ready(*term) for term in (amber, basalt, cobalt)] == [True, True, False]
-        assert [ranker.make_ready(*term) for term in (amber, basalt, cobalt)] == [True, True, False]
-    assert ranker.cached_bytes == 2 * size
-    agree(db, ranker, [amber, basalt, cobalt])
-
-
-def test_of_terms_taken_from_another_the_last_go_first() -> None:
-    db = fresh()
-    texts = ["amber", "basalt", "cobalt", "dolomite", "emerald"]
-    with db:
-        take(db, ("add", "", texts))
-    one = Ranker(db)
-    with db:
-        one.make_ready(SUBSTRING, "emerald")
-    for room, left in ((5, texts), (3, ["amber", "basalt", "emerald"]), (1, ["emerald"])):
-        other, kept = Ranker(db), Ranker(db, cache_bytes=room * one.cached_bytes)
-        with db:
-            kept.make_ready(SUBSTRING, "emerald")
-            for text in texts[:4]:
-                other.make_ready(SUBSTRING, text)
-            assert kept.adopt(other)
-            assert [text for text in texts if kept.make_ready(SUBSTRING, text)] == left
-        agree(db, kept, [(SUBSTRING, text) for text in texts])
-
-
-def test_terms_of_a_ranker_with_room_for_more_rows_are_fitted_into_what_there_is() -> None:
-    """How many rows there is room for is a matter of when a ranker first looked."""
-    db = fresh()
-    db.execute("INSERT INTO sqlite_sequence VALUES('chunks', 1000000)")
-    with db:
-        take(db, ("add", "", ["function"]))
-    kept = Ranker(db)
-    agree(db, kept, [(SUBSTRING, "function")])
-    db.execute("UPDATE sqlite_sequence SET seq = 1490000")
-    with db:
-        take(db, ("add", "", ["function"]))
-    other = Ranker(db)
-    rare = [(SUBSTRING, f"word{number}") for number in range(20)]
-    agree(db, other, rare)
-    with db:
-        kept.adopt(other)
-    agree(db, kept, rare)
-    with db:
-        take(db, ("add", "", [text for _, text in rare]))
-    agree(db, kept, rare)
-    kept.close()
-
-
-def test_a_cut_ends_the_counting_of_terms_in_changed_rows(filled: apsw.Connection) -> None:
-    """A thousand terms in a thousand rows take longer than a call has."""
-    ranker = Ranker(filled)
-    agree(filled, ranker, [(SUBSTRING, "function")])
-    with filled:
-        take(filled, ("add", "", ["function"]))
-    ranker.cancel()
-    with filled, pytest.raises(Cancelled):
-        ranker.rank([(SUBSTRING, "function")], 3, 1000)
-    assert ranker.cached_bytes == 0
-    ranker.resume()
-    agree(filled, ranker, [(SUBSTRING, "function")])
-
-
-def test_terms_of_a_state_that_is_yet_to_come_are_not_taken(tmp_path: Path) -> None:
-    path = str(tmp_path / "store.db")
-    with closing(fresh(path)) as db, closing(loaded(path)) as ahead:
-        db.execute("PRAGMA journal_mode = WAL").fetchall()
-        with db:
-            take(db, ("add", "", ["function", "some function"]))
-        kept, other = Ranker(db), Ranker(ahead)
-        for change in (("add", "", ["a function"]), ("remove", 0)):
-            with db:
-                agree(db, kept, [(SUBSTRING, "function")])
-                with ahead:
-                    take(ahead, change)
-                agree(ahead, other, [(SUBSTRING, "function")])
-                other.close()
-                assert not kept.adopt(other)
-                agree(db, kept, [(SUBSTRING, "function")])
-            other = Ranker(ahead)
-        kept.close()
-        other.close()
-
-
-CHANGES_KEPT = (
-    ("add", "", ["some other function"]),
-    ("retitle", 0, "again"),
-    ("remove", 1),
-    ("replace", 2, "a function of another kind"),
-    ("tell", "optimize", 0),
-    ("tell", "merge", -16),
-)
-
-
-def test_terms_stay_decoded_whatever_is_done_to_the_index() -> None:
-    """What is kept takes the bytes of 3,000 postings throughout; one term alone is asked for."""
-    db = fresh()
-    with db:
-        take(db, ("add", "title", ["function"] * 3_000))
-        for n in range(3):
-            take(db, ("add", "title", [f"function {n}"]))
-    ranker = Ranker(db)
-    agree(db, ranker, [(SUBSTRING, "function")])
-    for change in CHANGES_KEPT:
-        with db:
-            take(db, change)
-        agree(db, ranker, [(SUBSTRING, "some")])
-        assert ranker.cached_bytes > 6_000
-        agree(db, ranker, [(SUBSTRING, "function")])
-
-
-def test_counts_too_great_for_a_posting_are_exact_whatever_changes() -> None:
-    db = fresh()
-    with db:
-        for n in range(60, 70):
-            take(db, ("add", "", ["function " * n]))
-    kept = Ranker(db)
-    asked = [(SUBSTRING, "function")]
-    agree(db, kept, asked)
-    for change in (
-        ("retitle", 2, "function " * 3),
-        ("retitle", 3, "function " * 5),
-        ("retitle", 2, ""),
-        ("remove", 8),
-        ("replace", 0, "function " * 64),
-        ("replace", 4, "function " * 2),
-    ):
-        with db:
-            take(db, change)
-        agree(db, kept, asked)
-        agree(db, Ranker(db), asked)
-
-
-def test_what_dropped_out_of_the_list_of_changes_is_decoded_anew() -> None:
-    db = fresh()
-    with db:
-        for n in range(30):
-            take(db, ("add", "title", [f"function {n}"]))
-    ranker = Ranker(db)
-    agree(db, ranker, [(SUBSTRING, "function")])
-    with db:
-        for _ in range(5):
-            take(db, ("remove", 3))
-        db.execute("DELETE FROM chunks_unindexed WHERE n < 3")
-    agree(db, ranker, [(SUBSTRING, "function")])
-
-
-def test_a_change_that_nobody_noted_is_seen_by_the_sums() -> None:
-    db = fresh()
-    with db:
-        take(db, ("add", "title", ["function", "another function"]))
-    ranker = Ranker(db)
-    agree(db, ranker, [(SUBSTRING, "function")])
-    with db:
-        take(db, ("remove", 0))
-        take(db, ("add", "title", ["a function"]))
-        db.execute("DELETE FROM chunks_unindexed")
-    agree(db, ranker, [(SUBSTRING, "function")])
-
-
-def test_more_changes_than_are_remembered_are_read_from_the_index() -> None:
-    db = fresh()
-    with db:
-        take(db, ("add", "title", ["function"]))
-    ranker = Ranker(db)
-    query = [(SUBSTRING, "function"), (ANYWHERE, "f")]
-    agree(db, ranker, query)
-    for n in (400, 400, 600):
-        with db:
-            take(db, ("add", "title", [f"function {n} {i}" for i in range(n)]))
-        agree(db, ranker, query[1:])
-    agree(db, ranker, query)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=SLOW_STEPS)
@@ -543,20 +237,6 @@ def test_what_is_rolled_back_after_a_ranking_leaves_no_trace(filled: apsw.Connec
     take(filled, ("add", "function", ["the function " * 20]))
     filled.execute("ROLLBACK")
     agree(filled, ranker, ALL_KINDS)
-
-
-@pytest.fixture
-def filled() -> apsw.Connection:
-    """Nine segments of small pages, with every kind of term in them."""
-    db = fresh(pgsz=100, automerge=0, crisismerge=16)
-    chance = random.Random(1)
-    words = ["function", "functions", "the", "go", "c", "rollback", "愛する", "東京"]
-    for _ in range(9):
-        with db:
-            for _ in range(12):
-                text = " ".join(chance.choices(words, k=60))
-                take(db, ("add", chance.choice(words), [text]))
-    return db
 
 
 ALL_KINDS = [(SUBSTRING, "function"), (SUBSTRING, "the"), (WORD, "go"), (ANYWHERE, "愛")]

@@ -17,7 +17,7 @@ import pytest
 from hadano import limits
 from hadano._native import search_form
 from tests.oracle.chunking import windows
-from tests.reliability.examiner import Finding, index_traces, opened
+from tests.reliability.examiner import Finding, Words, index_traces, kept, opened
 from tests.tools.store import Store
 
 NOTES = Path(__file__).parents[3] / "shared" / "data" / "notes-100k.jsonl.xz"
@@ -83,6 +83,13 @@ def rows(document: dict[str, Any]) -> Iterator[bytes]:
     columns.append([msgspec.json.encode(document).decode()])
     for row in columns:
         yield "".join(row).encode().lower()
+
+
+def held(store: Store, documents: list[dict[str, Any]]) -> Words:
+    """What the file holds beside erased text: its schema, and these documents."""
+    schema = store.rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    of_documents = [row for document in documents for row in rows(document)]
+    return kept([*of_documents, *(sql.encode().lower() for (sql,) in schema)])
 
 
 def traces_in_index(store: Store) -> list[Finding]:

@@ -16,7 +16,7 @@ import pytest
 from hadano import audit
 from tests.reliability import notes
 from tests.reliability.examiner import Words, kept, raw_traces, secret, without
-from tests.reliability.notes import NEW, insist, quote, traces_in_index
+from tests.reliability.notes import NEW, held, insist, quote, traces_in_index
 from tests.reliability.sound import quiet
 from tests.tools.store import Store, no_erasing_at_once, until
 
@@ -24,13 +24,6 @@ pytestmark = notes.needed
 
 #: The index is read to its end after every so many documents, and after the last.
 INDEX_EVERY = 40
-
-
-def held(store: Store, documents: list[dict[str, Any]]) -> Words:
-    """What the file holds beside erased text: its schema, and these documents."""
-    schema = store.rows("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    rows = [row for document in documents for row in notes.rows(document)]
-    return kept([*rows, *(sql.encode().lower() for (sql,) in schema)])
 
 
 class Erasures:

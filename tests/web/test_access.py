@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hadano.errors import HadanoError, SettingsError
 from hadano.web import access
 from hadano.web.access import Access, Address
-from tests.wire.process import ROOT
-from tests.wire.test_streams import posix
+from tests.wire.process import ROOT, posix
 
 TOKEN = "k" * 43
 

@@ -6,8 +6,7 @@ import signal
 import pytest
 
 from tests.web.web import FAKE, Server, begin, finish, received
-from tests.wire.process import call, enveloped, notification, request
-from tests.wire.test_streams import posix
+from tests.wire.process import call, enveloped, notification, posix, request
 
 ECHO = enveloped(call("echo", "echo"))
 HOLD = enveloped(call("hold", "hold"))

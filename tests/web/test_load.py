@@ -15,8 +15,8 @@ import pytest
 
 from tests.web.web import REAL, Server, post, received
 from tests.wire import process
+from tests.wire.mixed import Shared, check, work
 from tests.wire.process import Process, call, enveloped, initialize
-from tests.wire.test_many import Shared, check, work
 
 pytestmark = pytest.mark.slow
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")

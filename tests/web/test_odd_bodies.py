@@ -6,7 +6,7 @@ import pytest
 
 from hadano import wire
 from hadano.web import door
-from tests.web.test_same_answers import ERAS, without_chance
+from tests.web.eras import ERAS, without_chance
 from tests.wire import process
 from tests.wire.process import Process, call, enveloped, initialize, request
 

@@ -13,8 +13,7 @@ from uvicorn.server import ServerState
 from hadano import wire
 from hadano.web import door, listener
 from tests.web.web import FAKE, REAL, Server, begin, dashed, finish, post, received
-from tests.wire.process import call, enveloped, initialize
-from tests.wire.test_streams import posix
+from tests.wire.process import call, enveloped, initialize, posix
 
 STATUS = call(1, "db_status")
 ECHO = enveloped(call(1, "echo", text="hello"))

@@ -1,12 +1,12 @@
 """One transcript through both doors: the same answers, byte for byte but for request_id."""
 
 import json
-import re
 
 import pytest
 
+from tests.web.eras import ERAS, without_chance
 from tests.wire import process
-from tests.wire.process import Process, call, enveloped, initialize, notification, request
+from tests.wire.process import Process, call, notification, request
 
 RELATION = {"src": "Rollback", "rel": "needs", "dst": "Backup"}
 CALLS = [
@@ -37,26 +37,6 @@ CALLS = [
     call(23, "delete_document", id="a"),
     call(24, "db_status"),
 ]
-#: What differs between two stores: names, sizes and the time.
-CHANGES = [
-    (rb"(\\?\"request_id\\?\":\\?\")[0-9a-f]{32}", rb"\1"),
-    (rb"(\\?\"db_path\\?\":\\?\")[^\"\\]*", rb"\1"),
-    (rb"(\\?\"size_bytes\\?\":)\d+", rb"\1"),
-    (rb"(\\?\"integrity_at_boot\\?\":\\?\")\w+", rb"\1"),
-    (rb"(\\?\"(?:created|updated)_at\\?\":\\?\")[-0-9T:.Z]+", rb"\1"),
-]
-
-
-def without_chance(body):
-    for pattern, replacement in CHANGES:
-        body = re.sub(pattern, replacement, body)
-    return body
-
-
-ERAS = {
-    "handshake": (lambda message: message, initialize()),
-    "envelope": (enveloped, enveloped(request(0, "server/discover"))),
-}
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FAKE = (sys.executable, "-m", "tests.wire.fake")
 REAL = (sys.executable, "-m", "hadano.server")
@@ -23,6 +25,9 @@ ENVELOPE = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": CLIENT,
 }
+
+#: For a test that starts its server from a shell.
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
 
 def request(ident: object, method: str, **params: object) -> dict:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import hadano
-from tests.wire.process import REAL, ROOT, Process, as_line, call, initialize, request
-from tests.wire.test_streams import posix
+from tests.wire.process import REAL, ROOT, Process, as_line, call, initialize, posix, request
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 

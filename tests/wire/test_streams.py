@@ -8,11 +8,9 @@ import sys
 
 import pytest
 
-from tests.wire.process import FAKE, REAL, ROOT, Process, as_line, call, initialize, request
+from tests.wire.process import FAKE, REAL, ROOT, Process, as_line, call, initialize, posix, request
 
 TEXT = "検索 – ✓ ё 🎵"
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
 LOCALES = {
     "a Japanese code page": {"PYTHONIOENCODING": "cp932"},

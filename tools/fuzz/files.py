@@ -17,12 +17,11 @@ from hadano.connection import Connection
 from hadano.errors import Code, HadanoError
 from hadano.plan import terms
 from hadano.quotes import PIECE_BYTES
-from tests.native.ranked import tell
-from tests.native.test_agreement import differing
-from tests.native.test_eraser import copy_of, filled, outcome, record, write_record
+from tests.native.erased import copy_of, filled, outcome, record, write_record
+from tests.native.ranked import differing, tell
 from tests.reliability import notes, segments
 from tests.reliability.examiner import kept, raw_traces, secret, without
-from tests.reliability.test_erasure_of_real_notes import held, traces_in_index
+from tests.reliability.notes import held, traces_in_index
 from tests.tools.store import Store, until
 from tools.fuzz.chance import Round, clean, mutated, part
 

@@ -13,7 +13,7 @@ from hadano._native import Pieces, classes, fuse, search_form, short_words, wind
 from hadano._native.vectors import Embedder, nearest
 from hadano.connection import Connection
 from hadano.quotes import PIECE_BYTES, Gone, Quotes
-from tests.native.test_near import block, packed
+from tests.native.blocks import block, packed
 from tests.oracle import chunking, embedding, merging, pieces
 from tests.reliability.examiner import spellings
 from tools.fuzz.chance import Round, clean, mutated, part, text
