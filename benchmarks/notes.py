@@ -4,14 +4,16 @@
 
 NOTES has an object with `id`, `title` and `text` a line; QUERIES an object of lists of queries,
 each a list of words. What is built stays in FOLDER and is used again. With 100,000 notes: 4 minutes
-the first time, 2 after.
+the first time, 3 after.
 
 A query is asked `first` by a server that has just settled and has answered one search, in the order
 of the file, so that the words of former queries are warm and its own mostly are not; and `again`.
 Wall clock until the answer's JSON is there, in milliseconds, and the calling thread's CPU. `plain`
 is FTS5 over the same windows, in a file of documents, windows and index, and asked for the best
 hundred; `tantivy` its index of whole words, where the package is installed. Of the two, every third
-query.
+query. `stdio` is the queries of each kind asked first of a server over its pipes, by the client's
+clock, until the answer is parsed; its CPU is the client's. A cold start is from a server's spawn to
+its first search answer, with the file in the system's cache.
 """
 
 import json
@@ -25,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -41,6 +44,7 @@ LONG: Final = 50
 STORED: Final = 200
 RIVALS_TAKE: Final = 3
 SEARCHES: Final = 10_000
+STARTS: Final = 9
 TIME: Final = "2026-01-01T00:00:00.000Z"
 
 Note = dict[str, str]
@@ -70,6 +74,8 @@ def main(notes_path: str, queries_path: str, folder: str | None = None) -> None:
         _built(ours, "restore", lambda path: restored(path, notes))
         _built(plain, "plain FTS5's build", lambda path: _plainly(path, notes))
         _print_searches(ours, queries | long)
+        _print_stdio(ours, queries | long)
+        _print_starts(ours, queries)
         _print_rival("plain", _plain_search(plain), queries)
         _print_rival("tantivy", _tantivy_search(home / "tantivy", plain), queries)
         _print_stores(ours, plain, notes)
@@ -179,6 +185,25 @@ def _asked(service: Service) -> Callable[[str], object]:
         return answer
 
     return search
+
+
+def _print_stdio(path: Path, queries: Queries) -> None:
+    print(f"\n{'stdio':18} first p50   p95   max (CPU p95)")
+    for name, kind in queries.items():
+        with measure.Server(str(path)) as server:
+            measure.settle(server)
+            server.call("search_documents", {"query": "the first search"})
+            print(f"{name:18} {_row(partial(_searched, server), kind)}", flush=True)
+
+
+def _searched(server: measure.Server, query: str) -> object:
+    return server.call("search_documents", {"query": query})
+
+
+def _print_starts(path: Path, queries: Queries) -> None:
+    asked = [query for kind in queries.values() for query in kind[:STARTS]]
+    chosen = random.Random(3).sample(asked, min(STARTS, len(asked)))
+    print(f"\n{'cold start':18} {_row(partial(measure.cold_start, str(path)), chosen)}")
 
 
 def _print_rival(name: str, search: Callable[[str], object] | str, queries: Queries) -> None:
