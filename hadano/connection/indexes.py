@@ -75,7 +75,9 @@ class Indexes(Statements):
             self._load_extension(LIBRARY, ENTRY_POINT)
             if self._outdated:  # nobody writes to it any more
                 self._db.execute(schema.NOTHING_UNINDEXED)
-            self._ranker = Ranker(self._db, cache_bytes=self._room_for_decoded() - self._given)
+            # Less than nothing where the newest chunks were deleted since some was given.
+            room = max(self._room_for_decoded() - self._given, 0)
+            self._ranker = Ranker(self._db, cache_bytes=room)
         return self._ranker
 
     def _room_for_decoded(self) -> int:

@@ -269,6 +269,8 @@ def test_what_is_given_in_all_keeps_to_its_room(tmp_path: Path, monkeypatch) -> 
         assert giver.decode((Kind.SUBSTRING, "basalt"))
         assert not giver.decode((Kind.SUBSTRING, "cobalt"))
         giver.give_warmth(taker)
+        monkeypatch.setattr(limits, "DECODED_BYTES_MIN", size)
+        assert not giver.decode((Kind.SUBSTRING, "cobalt"))
 
 
 @pytest.mark.parametrize(("chunks", "room"), [(1, 1_000), (30, 3_000), (99, 5_000)])
